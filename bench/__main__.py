@@ -58,11 +58,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"one of {', '.join(TOPICS)}; all without one")
     parser.add_argument("--quick", action="store_true", help="a small run of a few seconds")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if an aim is missed by more than half")
-    found = parser.parse_args()
-    for topic in found.topics:
+    arguments = parser.parse_args()
+    for topic in arguments.topics:
         if topic not in TOPICS:
             parser.error(f"no topic {topic!r}")
-    return found
+    return arguments
 
 
 if __name__ == "__main__":

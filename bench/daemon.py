@@ -60,7 +60,7 @@ def measure(root: str, size: Size) -> Table:
         task, env, agent = _prepare(root)
         figures = [Figure("start, until it takes calls", start, most=300)]
         figures += _one_by_one(root, program, task, env, agent, size.starts)
-        lone = next(each.measured for each in figures if each.name == "hook before Bash")
+        lone = next(figure.measured for figure in figures if figure.name == "hook before Bash")
         figures += _together(root, agent, lone, 6.0 if is_full else 1.0)
         figures += _itself(root, path, place.pid, task, calls=10_000 if is_full else 500, idle=60 if is_full else 3)
     finally:
@@ -108,7 +108,7 @@ def _one_by_one(
     for _ in range(repeat + 1):
         for name, run in work.items():
             times[name].append(run())
-    medians = {name: statistics.median(each[1:]) for name, each in times.items()}
+    medians = {name: statistics.median(durations[1:]) for name, durations in times.items()}
     figures = []
     for name in list(work)[2:]:
         writes = name.startswith(("task update", "mail send"))
@@ -162,10 +162,10 @@ def _at_once(work: Callable[[int], object]) -> None:
         work(number)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(_AGENTS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _itself(root: str, path: str, pid: int, task: str, *, calls: int, idle: float) -> list[Figure]:
@@ -203,11 +203,11 @@ def _call(path: str, root: str, words: list[str]) -> None:
 
 
 def _milliseconds(argv: Sequence[str], root: str, env: dict[str, str], data: bytes) -> float:
-    with tempfile.TemporaryFile() as given:
-        given.write(data)
-        given.seek(0)
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
         started = time.perf_counter()
-        subprocess.run(argv, cwd=root, env=env, stdin=given, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(argv, cwd=root, env=env, stdin=file, stdout=subprocess.DEVNULL, check=True)
         return (time.perf_counter() - started) * 1000
 
 

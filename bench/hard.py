@@ -102,7 +102,7 @@ def _last_epic(db: Database) -> str:
 
 
 def _roots(root: str, count: int, *, state: str, blocked: bool) -> Database:
-    """Roots that nobody can take, all before the one that can be taken."""
+    """Roots that no agent can take, all before the one that can be taken."""
     db = create(root)
     rows = [Row(new_id(TASK, at=_EPOCH + n), None, 1, state, False, _EPOCH + n) for n in range(count)]
     blocker = Row(new_id(TASK, at=_EPOCH), None, 5, "PENDING", False, _EPOCH)

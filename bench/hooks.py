@@ -53,11 +53,11 @@ def measure(root: str, size: Size) -> Table:
                 notes.append("in the sandbox it was not measured: bubblewrap does not work here")
                 continue
             agents = _sling(repo, rook, mode, many)
-            found, baseline = _one_by_one(repo, place, agents[0], size.starts)
+            singles, baseline = _one_by_one(repo, place, agents[0], size.starts)
             took, bare = _together(repo, agents, seconds)
             p95 = percentile(took, 95)
             name = f"{place}: {many} agents, {_CALLS_A_SECOND:g} calls a second each, p95"
-            figures += [*found, Figure(name, p95, baseline, min(took), p95, most=60.0)]
+            figures += [*singles, Figure(name, p95, baseline, min(took), p95, most=60.0)]
             notes.append(f"{place}: {len(took)} hooks in {seconds:g} s, while a bare interpreter took {bare:.3g} ms")
     finally:
         _stop(repo, rook)

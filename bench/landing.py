@@ -85,13 +85,13 @@ def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
     merger = _merger(folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n")
     service.enqueue(merger, names, "main")
     started = time.perf_counter()
-    found = queue.work(merger, "main")
+    report = queue.work(merger, "main")
     took = (time.perf_counter() - started) * 1000
-    landed = sum(1 for each in found.entries if each.state == "landed")
+    landed = sum(1 for entry in report.entries if entry.state == "landed")
     if landed != _GOOD:
         raise RuntimeError(f"{landed} landed, not {_GOOD}")
     merger.ctx.db.close()
-    return found.gate_runs, took
+    return report.gate_runs, took
 
 
 def _steps(folder: str, rounds: int) -> Iterator[Figure]:
@@ -126,7 +126,7 @@ def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
     try:
         for number in range(rounds):
             for kind, land in work.items():
-                names = [f"{kind}{number}-{each}" for each in range(_IN_A_ROW)]
+                names = [f"{kind}{number}-{index}" for index in range(_IN_A_ROW)]
                 for name in names:  # as agents do, in a worktree
                     _branch(worktree, name, {f"{name}.txt": kind}, back="--detach")
                 times[kind] += [_timed(lambda land=land, name=name: land(name)) for name in names]
@@ -149,7 +149,7 @@ def _usage(folder: str) -> Iterator[Figure]:
         words = [sys.executable, "-c", _COUNTING]
         done = subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True, text=True)
         gits = len(os.listdir(traces))
-    statements, writes, modules = (int(each) for each in done.stderr.split())
+    statements, writes, modules = (int(word) for word in done.stderr.split())
     yield Figure("clean landing: git processes", gits, unit="", most=8)
     yield Figure("clean landing: write transactions", writes, unit="", most=4)
     yield Figure("clean landing: SQL statements", statements, unit="")

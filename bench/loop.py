@@ -85,10 +85,10 @@ class _Programs:
             for turn_id in filter(journal.is_turn, journal.owners(self._repo)):
                 if turn_id in self._seen:
                     continue
-                found = journal.find(self._repo, turn_id, journal.CHILD)
-                if found is not None:
+                record = journal.find(self._repo, turn_id, journal.CHILD)
+                if record is not None:
                     self._seen.add(turn_id)
-                    self.begun.append(seconds_of(found["at"]))
+                    self.begun.append(seconds_of(record["at"]))
             time.sleep(_PAUSE)
 
 

@@ -80,8 +80,8 @@ def _send_together(root: str) -> tuple[float, int]:
 def _send(root: str, number: int, ready: multiprocessing.synchronize.Barrier) -> None:
     db = Database.open(database_path(root))
     ready.wait(60)
-    for each in range(_EACH):
-        service.send(db, PERSON, Draft(("human",), f"{number}: {each}", "Hello"), stamp(time.time()))
+    for message in range(_EACH):
+        service.send(db, PERSON, Draft(("human",), f"{number}: {message}", "Hello"), stamp(time.time()))
     db.close()
 
 

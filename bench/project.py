@@ -156,7 +156,7 @@ def _rows(count: int, draw: random.Random) -> Iterator[Row]:
             is_archived = is_done and draw.random() < 0.1
             parent, state = None, "PENDING"
         elif place <= _TASKS_A_BLOCK:
-            # The first few tasks of each epic are done, with everything beneath them.
+            # The first few tasks of each epic are done, with everything under them.
             parent, state = block[0].id, "COMPLETED" if place <= _TASKS_A_BLOCK // 3 else "PENDING"
         else:
             above = block[1 + place % _PARENTS_A_BLOCK]
@@ -175,9 +175,9 @@ def _state(draw: random.Random) -> str:
 
 
 def _edges(rows: list[Row], count: int, draw: random.Random) -> Iterator[tuple[str, str]]:
-    made: set[tuple[int, int]] = set()
+    edges: set[tuple[int, int]] = set()
     first_leaf = _TASKS_A_BLOCK + 1
-    while len(made) < count:
+    while len(edges) < count:
         task = draw.randrange(first_leaf, len(rows))
         start = task - task % _BLOCK
         is_leaf = task - start > first_leaf
@@ -191,6 +191,6 @@ def _edges(rows: list[Row], count: int, draw: random.Random) -> Iterator[tuple[s
                 continue
         else:
             continue
-        if (task, blocker) not in made:
-            made.add((task, blocker))
+        if (task, blocker) not in edges:
+            edges.add((task, blocker))
             yield rows[task].id, rows[blocker].id

@@ -69,7 +69,7 @@ class Figure(Record):
 
 @dataclass(frozen=True, slots=True)
 class Table(Record):
-    """A topic: what the baseline is, the figures, and what else is to be known."""
+    """A topic: what the baseline is, the figures, and notes."""
 
     title: str
     baseline: str
@@ -104,7 +104,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
     met = {True: "yes", False: "NO", None: ""}[figure.is_met]
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}x"
     amounts = (
-        _amount(each, figure.unit) for each in (figure.baseline, figure.measured, figure.best, figure.p95, figure.cpu)
+        _amount(value, figure.unit) for value in (figure.baseline, figure.measured, figure.best, figure.p95, figure.cpu)
     )
     return (figure.name, *amounts, ratio, figure.aim, met)
 

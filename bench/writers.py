@@ -53,10 +53,10 @@ def measure(root: str, size: Size) -> Table:
     syncs: list[float] = []
     path = database_path(root)
 
-    def note(name: str, found: list[float]) -> None:
-        rates[name].append(len(found) / seconds)
+    def note(name: str, durations: list[float]) -> None:
+        rates[name].append(len(durations) / seconds)
         if name in waits:
-            waits[name] += found
+            waits[name] += durations
 
     try:
         with _PlainWriter(_plain_path(root), make=True) as row, _PlainUpdater(path) as updater, _Threads(path) as crowd:
@@ -90,7 +90,7 @@ def measure(root: str, size: Size) -> Table:
         (
             f"{slices} slices of {seconds:g} s each by turns; each ratio is the median of theirs, for threads "
             f"{_span(rates['threads'], rates['update'])}",
-            "nobody saw a busy error",
+            "no writer saw a busy error",
         ),
     )
 
@@ -105,21 +105,21 @@ def _ratios(ours: list[float], theirs: list[float]) -> list[float]:
 
 
 def _span(ours: list[float], theirs: list[float]) -> str:
-    found = _ratios(ours, theirs)
-    return f"{min(found):.2f} to {max(found):.2f}"
+    ratios = _ratios(ours, theirs)
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
 def _time_syncs(root: str) -> list[float]:
     """How long the disk takes for what a commit waits for, some times, in milliseconds."""
-    found = []
+    durations = []
     with open(os.path.join(os.path.dirname(root), "sync"), "ab") as file:
         for _ in range(20):
             file.write(b"x" * 4096)
             file.flush()
             began = time.perf_counter()
             os.fdatasync(file.fileno())
-            found.append((time.perf_counter() - began) * 1000)
-    return found
+            durations.append((time.perf_counter() - began) * 1000)
+    return durations
 
 
 def _plain_path(root: str) -> str:
@@ -217,10 +217,10 @@ class _Threads:
         ]
         before = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         sys.setswitchinterval(before)
         for error in self._errors:
             raise error
@@ -264,10 +264,10 @@ def _pass(turn: Barrier, results: Queue[list[float] | str]) -> None:
         raise RuntimeError(f"a writer failed: {results.get(timeout=10)}") from error
 
 
-def _waits(found: list[float] | str) -> list[float]:
-    if isinstance(found, str):
-        raise TypeError(f"a writer failed: {found}")
-    return found
+def _waits(durations: list[float] | str) -> list[float]:
+    if isinstance(durations, str):
+        raise TypeError(f"a writer failed: {durations}")
+    return durations
 
 
 def _write(
@@ -288,7 +288,7 @@ def _write(
             results.put(waits)
         db.close()
     except BrokenBarrierError:
-        return  # somebody else failed, and says so
+        return  # another writer failed, and reports it
     except Exception as error:
         results.put(f"{type(error).__name__}: {error}")
         turn.abort()

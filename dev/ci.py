@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Report:
-    """What came of the run."""
+    """The outcome of the run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -66,10 +66,10 @@ class Report:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         terminalreporter.section("time by folder")
-        for folder, seconds in sorted(self._seconds.items(), key=lambda each: -each[1]):
+        for folder, seconds in sorted(self._seconds.items(), key=lambda entry: -entry[1]):
             terminalreporter.line(f"{seconds:8.1f} s  {self._tests[folder]:5} tests  {folder}")
         terminalreporter.line(f"{sum(self._seconds.values()):8.1f} s  {self._tests.total():5} tests  in all")
-        for test, seconds in sorted(self._unmarked.items(), key=lambda each: -each[1]):
+        for test, seconds in sorted(self._unmarked.items(), key=lambda entry: -entry[1]):
             if seconds > SLOW_SECONDS:
                 terminalreporter.line(f"SLOW {test} took {seconds:.1f} s: make it faster, or mark it slow")
         if len(self._failed) > MOST_FLAKY:

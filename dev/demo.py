@@ -93,7 +93,7 @@ def _runtime() -> str:
 
 
 def prepare(stage: Stage) -> str:
-    """A repository with a project, a plan, and somebody at work; the epic's id. Nothing is shown."""
+    """Make a repository with a project, a plan and an agent at work, without output; return the epic's id."""
     make_repository(stage)
     stage.ask("init", "--yes")
     epic, _, parse, _ = plan(stage)
@@ -129,7 +129,7 @@ def _plan_and_work(stage: Stage) -> None:
     stage.say("A project in any repository")
     stage.rook("init", "--yes")
 
-    stage.say("An epic, tasks beneath it, and what has to wait for what")
+    stage.say("An epic, tasks under it, and what has to wait for what")
     epic, _, parse, check = plan(stage)
     stage.rook("task", "tree")
 

@@ -32,11 +32,14 @@ _SHOWN = 20
 
 
 def render_all() -> dict[str, str]:
-    """Every generated file: its path beneath docs/ and its text."""
+    """Every generated file: its path under docs/ and its text."""
     operations = index.load_all()
     pages = {
         "index": _index(operations),
-        **{group: _group(group, [each for each in operations if each.group == group]) for group in index.GROUPS},
+        **{
+            group: _group(group, [operation for operation in operations if operation.group == group])
+            for group in index.GROUPS
+        },
         "states": _states(),
         "errors": _errors(),
         "configuration": render_reference(),
@@ -86,9 +89,9 @@ def _index(operations: list[Op]) -> str:
     for group, about in ((group, ABOUT[group]) for group in index.GROUPS):
         lines += [f"## [{group}]({group}.md)", "", f"{about}.", "", "| Command | |", "| --- | --- |"]
         lines += [
-            f"| [`rook {each.name}`]({group}.md#{_anchor(each)}) | {_cell(each.summary)} |"
-            for each in operations
-            if each.group == group
+            f"| [`rook {operation.name}`]({group}.md#{_anchor(operation)}) | {_cell(operation.summary)} |"
+            for operation in operations
+            if operation.group == group
         ]
         lines.append("")
     lines += ["## Options of every command", "", *_table(GLOBALS), ""]
@@ -110,13 +113,22 @@ def _index(operations: list[Op]) -> str:
 
 def _group(group: str, operations: list[Op]) -> str:
     lines = [f"# rook {group}", "", f"{ABOUT[group]}. The options of every command are in the [index](index.md).", ""]
-    for each in operations:
-        lines += [f"## rook {each.name}", "", "```", _synopsis(each), "```", "", each.documentation.strip(), ""]
-        if each.params:
-            lines += [*_table(each.params), ""]
-        effect = "It changes the project's state." if each.changes_state else "It only reads."
-        streams = " Its results come one by one." if each.streams else ""
-        lines += [f"Permission: `{each.needs}`. {effect}{streams}", ""]
+    for operation in operations:
+        lines += [
+            f"## rook {operation.name}",
+            "",
+            "```",
+            _synopsis(operation),
+            "```",
+            "",
+            operation.documentation.strip(),
+            "",
+        ]
+        if operation.params:
+            lines += [*_table(operation.params), ""]
+        effect = "It changes the project's state." if operation.changes_state else "It only reads."
+        streams = " Its results come one by one." if operation.streams else ""
+        lines += [f"Permission: `{operation.needs}`. {effect}{streams}", ""]
     return "\n".join(lines)
 
 
@@ -244,28 +256,30 @@ def _errors() -> str:
         "| Code | Class | Status | |",
         "| --- | --- | --- | --- |",
     ]
-    for each in sorted(error_classes(), key=lambda each: (each.exit_status, each.code, each.__name__)):
-        summary = (each.__doc__ or "").strip().partition("\n")[0]
-        lines.append(f"| `{each.code}` | {each.__name__} | {each.exit_status} | {_cell(summary)} |")
+    for error in sorted(error_classes(), key=lambda error: (error.exit_status, error.code, error.__name__)):
+        summary = (error.__doc__ or "").strip().partition("\n")[0]
+        lines.append(f"| `{error.code}` | {error.__name__} | {error.exit_status} | {_cell(summary)} |")
     return "\n".join([*lines, ""])
 
 
 def error_classes() -> list[type[RookError]]:
     """Every error of the modules imported so far."""
-    found: list[type[RookError]] = []
+    classes: list[type[RookError]] = []
     waiting: list[type[RookError]] = [RookError]
     while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.append(each)
-            waiting += each.__subclasses__()
-    return [each for each in found if each.__module__.startswith("rookery.")]
+        error = waiting.pop()
+        if error not in classes:
+            classes.append(error)
+            waiting += error.__subclasses__()
+    return [error for error in classes if error.__module__.startswith("rookery.")]
 
 
 def load_all_modules() -> list[str]:
     """Import everything in Rookery, and name it."""
     names = [
-        each.name for each in pkgutil.walk_packages(rookery.__path__, "rookery.") if not each.name.endswith("__main__")
+        module.name
+        for module in pkgutil.walk_packages(rookery.__path__, "rookery.")
+        if not module.name.endswith("__main__")
     ]
     for name in names:
         import_module(name)

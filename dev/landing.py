@@ -34,7 +34,7 @@ _NAMED = """\
 
 
 def play(stage: Stage) -> None:
-    """Let four agents meet, and land what they made."""
+    """Let four agents change the same files, and land their work."""
     _prepare(stage)
     stage.say("Four agents at once; ann and cat change the same lines, and the radar sees it while they work")
     for name, steps in _scripts().items():
@@ -68,7 +68,7 @@ def play(stage: Stage) -> None:
     stage.rook("merge", "--all")
     stage.rook("merge", "list", "--all")
 
-    stage.say("And one is taken back: the base moves, the task is open again")
+    stage.say("And one landing is undone: the base moves, the task is open again")
     _check(stage, dan="clean")
     stage.rook("merge", "undo", "dan")
     stage.rook("doctor", "--category", "merge")
@@ -121,11 +121,15 @@ def _scripts() -> dict[str, list[Any]]:
 
 
 def _check(stage: Stage, **tiers: str) -> None:
-    """End the demo if something did not land as it tells."""
-    landed = {each["agent"]: each["tier"] for each in stage.ask("merge", "list", "--all") if each["state"] == "landed"}
+    """End the demo if something did not land at the expected tier."""
+    landed = {
+        landing["agent"]: landing["tier"]
+        for landing in stage.ask("merge", "list", "--all")
+        if landing["state"] == "landed"
+    }
     if not landed.items() >= tiers.items():
-        raise SystemExit(f"the demo did not go as it tells: {tiers} was to land, {landed} did")
+        raise SystemExit(f"the demo went wrong: expected {tiers} to land, and {landed} did")
 
 
 def _states(stage: Stage) -> dict[str, str]:
-    return {each["agent"]: each["outcome"] or each["state"] for each in stage.ask("status", "--all")}
+    return {agent["agent"]: agent["outcome"] or agent["state"] for agent in stage.ask("status", "--all")}

@@ -111,7 +111,7 @@ def read_place(request: Mapping[str, Any], has_erred: Callable[[str], int]) -> P
     if script is None:
         return Place(Answer(NOTHING_LEFT), 0, 0, agent)
     answers = compile_script(script, facts)
-    if not request.get("tools") and any(each.calls for each in answers):
+    if not request.get("tools") and any(answer.calls for answer in answers):
         return Place(Answer("ok"), 0, 0, agent)
     at, mail = _replay(answers, messages, texts, begun, has_erred)
     if at == len(answers):
@@ -123,11 +123,11 @@ def read_place(request: Mapping[str, Any], has_erred: Callable[[str], int]) -> P
 def _find(texts: Sequence[str], system: str) -> tuple[str | None, int]:
     """The script, and the number of the message that it came with."""
     for at in reversed(range(len(texts))):
-        found = _FENCE.findall(texts[at])
-        if found:
-            return found[-1][1], at
-    found = _FENCE.findall(system)
-    return (found[-1][1], 0) if found else (None, 0)
+        scripts = _FENCE.findall(texts[at])
+        if scripts:
+            return scripts[-1][1], at
+    scripts = _FENCE.findall(system)
+    return (scripts[-1][1], 0) if scripts else (None, 0)
 
 
 def _replay(
@@ -137,7 +137,7 @@ def _replay(
     begun: int,
     has_erred: Callable[[str], int],
 ) -> tuple[int, dict[str, str]]:
-    """Go through the conversation as it was led: every answer in it took a step, but for those that waited."""
+    """Go through the conversation so far: every answer in it took a step, except those that waited."""
     at, mail, waiting = 0, {}, []  # type: tuple[int, dict[str, str], list[dict[str, str]]]
 
     def settle() -> None:
@@ -145,18 +145,18 @@ def _replay(
         while at < len(answers):
             answer = answers[at]
             if answer.until is not None:
-                found = next((each for each in waiting if _fits(each, answer.until)), None)
-                if found is None:
+                message = next((message for message in waiting if _fits(message, answer.until)), None)
+                if message is None:
                     return
-                waiting.remove(found)
-                mail = found
+                waiting.remove(message)
+                mail = message
             elif not (answer.error and answer.times and has_erred(answer.label) >= answer.times):
                 return
             at += 1
 
     for number in range(begun, len(messages)):
         if messages[number]["role"] != "assistant":
-            came = [_mail(found) for found in _MAIL.finditer(texts[number])]
+            came = [_mail(match) for match in _MAIL.finditer(texts[number])]
             waiting += came
             mail = came[0] if came else mail
         elif not _is_filler(messages[number]) and (number == 0 or messages[number - 1]["role"] != "assistant"):
@@ -176,8 +176,8 @@ def _fits(mail: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(mail[key.removeprefix("mail_")] == value for key, value in wanted.items())
 
 
-def _mail(found: re.Match[str]) -> dict[str, str]:
-    return {key: found[key] for key in ("id", "from", "type", "body")} | {"subject": str(json.loads(found["subject"]))}
+def _mail(match: re.Match[str]) -> dict[str, str]:
+    return {key: match[key] for key in ("id", "from", "type", "body")} | {"subject": str(json.loads(match["subject"]))}
 
 
 def _text_of(content: object) -> str:
@@ -193,9 +193,9 @@ def _text_of(content: object) -> str:
 def _read_facts(texts: Sequence[str]) -> dict[str, str]:
     facts = {}
     for name, pattern in _FACTS.items():
-        found = next((hit for text in texts if (hit := pattern.search(text))), None)
-        if found is not None:
-            facts[name] = found[1]
+        match = next((hit for text in texts if (hit := pattern.search(text))), None)
+        if match is not None:
+            facts[name] = match[1]
     return facts
 
 
@@ -203,25 +203,25 @@ def _fill(value: Any, known: Mapping[str, str]) -> Any:
     """The value with names such as `{agent}` replaced in its texts; those that are not known are left alone."""
     if isinstance(value, str):
         # A step with a text that came out empty would be no step.
-        return _NAMES.sub(lambda found: known.get(found[1], found[0]), value) or (value and " ")
+        return _NAMES.sub(lambda match: known.get(match[1], match[0]), value) or (value and " ")
     if isinstance(value, list):
-        return [_fill(each, known) for each in value]
+        return [_fill(item, known) for item in value]
     if isinstance(value, dict):
-        return {key: _fill(each, known) for key, each in value.items()}
+        return {key: _fill(item, known) for key, item in value.items()}
     return value
 
 
 def compile_script(text: str, known: Mapping[str, str]) -> list[Answer]:
     """The answers that a script stands for, with what is known filled in; raises BadScript with what is wrong."""
     try:
-        found = yaml.safe_load(text)
+        steps = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadScript(f"the script is no YAML: {error}") from error
-    if not isinstance(found, list):
+    if not isinstance(steps, list):
         raise BadScript("the script is no list of steps")
     answers: list[Answer] = []
     draft = Answer("")
-    for number, step in enumerate(found, 1):
+    for number, step in enumerate(steps, 1):
         # Filled in before anything is quoted for a shell: no message can break out of its word.
         for kind, value, whole in _steps(_fill(step, known), number):
             draft, is_whole = _add(draft, kind, value, whole, number, known)
@@ -240,7 +240,7 @@ def _steps(step: Any, number: int) -> list[tuple[str, Any, dict[str, Any]]]:
             if kind in step:
                 return [(kind, step[kind], step)]
     try:
-        return [(each.kind, each.value, {}) for each in parse_script(yaml.safe_dump([step]))]
+        return [(parsed.kind, parsed.value, {}) for parsed in parse_script(yaml.safe_dump([step]))]
     except InvalidInput as error:
         raise BadScript(f"step {number}: {error.message}") from error
 
@@ -267,15 +267,15 @@ def _add(
         return draft._replace(text=draft.text or WAITING, until=value), True
     if kind in ("tool", "tools"):
         calls = whole["tools"] if kind == "tools" else [whole]
-        return draft._replace(calls=tuple(_call(each, number) for each in calls)), True
+        return draft._replace(calls=tuple(_call(call, number) for call in calls)), True
     return draft._replace(calls=_translate(kind, value, number, known)), True
 
 
-def _call(found: Any, number: int) -> Call:
-    name, given = (found.get("tool"), found.get("input", {})) if isinstance(found, dict) else (None, None)
-    if not isinstance(name, str) or not isinstance(given, dict):
+def _call(call: Any, number: int) -> Call:
+    name, tool_input = (call.get("tool"), call.get("input", {})) if isinstance(call, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(tool_input, dict):
         raise BadScript(f"step {number}: a tool is written as `tool: NAME` with `input: {{...}}`")
-    return Call(name, given)
+    return Call(name, tool_input)
 
 
 def _translate(kind: str, value: Any, number: int, known: Mapping[str, str]) -> tuple[Call, ...]:
@@ -333,9 +333,13 @@ def _options(value: Mapping[str, Any]) -> list[str]:
 
 def _flags(value: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
-    for key, each in value.items():
-        if key == "task" or each is False:
+    for key, setting in value.items():
+        if key == "task" or setting is False:
             continue
         name = "--" + key.replace("_", "-")
-        words += [name] if each is True else [f"{name}={one}" for one in (each if isinstance(each, list) else [each])]
+        words += (
+            [name]
+            if setting is True
+            else [f"{name}={one}" for one in (setting if isinstance(setting, list) else [setting])]
+        )
     return words

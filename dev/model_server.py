@@ -77,7 +77,7 @@ class ModelServer:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a program needs to talk to it, and to nobody else."""
+        """What a program needs to talk to this server, and to no other."""
         return {
             "ANTHROPIC_BASE_URL": self.url,
             "ANTHROPIC_AUTH_TOKEN": TOKEN,
@@ -109,16 +109,16 @@ class ModelServer:
         self.log(describe(served))
 
     def log(self, line: str) -> None:
-        """Tell whoever looks on."""
+        """Pass a line to the server's log function, if it has one."""
         if self._log is not None:
             self._log(line)
 
     def totals(self) -> dict[str, int]:
         """The tokens of all answers that were given."""
         sums: Counter[str] = Counter()
-        for each in self.served:
-            if each.status == 200:
-                sums.update(each.answer.usage)
+        for request in self.served:
+            if request.status == 200:
+                sums.update(request.answer.usage)
         return dict(sums)
 
     def run(self) -> None:
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         return cast(_Http, self.server).owner
 
     def do_HEAD(self) -> None:
-        """Programs look whether anybody is there."""
+        """Programs check whether the server answers."""
         self._send(200, b"", "text/plain")
 
     def do_GET(self) -> None:
@@ -210,13 +210,13 @@ class _Handler(BaseHTTPRequestHandler):
         if not (self.headers.get("x-api-key") or self.headers.get("authorization")):
             raise Refusal(401, "no key was given")
         try:
-            found = json.loads(body)
+            request = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise Refusal(400, f"the request is no JSON: {error}") from error
-        problem = _problem(found)
+        problem = _problem(request)
         if problem:
             raise Refusal(400, problem)
-        return cast(dict[str, Any], found)
+        return cast(dict[str, Any], request)
 
     def _answer(self, path: str, request: dict[str, Any]) -> None:
         place = self.owner.answer(path, request)
@@ -263,11 +263,11 @@ class _Handler(BaseHTTPRequestHandler):
         """The server's own log tells more."""
 
 
-def _problem(found: object) -> str:
+def _problem(request: object) -> str:
     """What is wrong with a request, in words."""
-    if not isinstance(found, dict) or not isinstance(found.get("messages"), list) or not found["messages"]:
+    if not isinstance(request, dict) or not isinstance(request.get("messages"), list) or not request["messages"]:
         return "messages: a list of at least one is wanted"
-    for number, message in enumerate(found["messages"]):
+    for number, message in enumerate(request["messages"]):
         if not isinstance(message, dict) or message.get("role") not in ("user", "assistant", "system"):
             return f"messages.{number}.role: user or assistant is wanted"
         if not isinstance(message.get("content"), str | list):

@@ -44,14 +44,14 @@ def _on_a_terminal(stage: Stage, words: list[str]) -> str:
         environ = os.environ | {"COLUMNS": str(_WIDTH), "TERM": "xterm-256color"}
         os.execve(stage.rook_program, ["rook", *words], environ)
     os.close(writer)
-    said = b""
+    output = b""
     try:
         while chunk := os.read(reader, 65536):
-            said += chunk
+            output += chunk
     except OSError:  # the terminal is gone with its program
         pass
     os.waitpid(pid, 0)
-    return said.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def _score(score: Score) -> dict[str, Any]:
 
 
 def measure(history: History, report: Report, settings: Settings, *, every: int = 1) -> None:
-    """Resolve each conflicted file of a history and add what came of it."""
+    """Resolve each conflicted file of a history and add the outcome to the report."""
     report.repositories.append(history.name)
     report.merges += history.merges
     report.unreadable += history.unreadable
@@ -126,13 +126,13 @@ def _lineages(history: History, settings: Settings) -> dict[str, Lineage | None]
     for conflict in history.conflicts:
         merges.setdefault(conflict.merge, []).append(conflict)
     return {
-        merge: lineage_of((sides_of(history, each) for each in files), settings=settings)
+        merge: lineage_of((sides_of(history, file) for file in files), settings=settings)
         for merge, files in merges.items()
     }
 
 
 def sides_of(history: History, conflict: Conflict) -> Sides:
-    """What the resolver is given."""
+    """The input of the resolver."""
     content = history.content
     return Sides(
         conflict.path,
@@ -164,7 +164,7 @@ def _left_out(history: History, conflict: Conflict) -> str | None:
 
 def _compare(history: History, conflict: Conflict, sides: Sides, got: Resolved, report: Report) -> None:
     contents = (history.content(conflict.human), sides.ours, sides.theirs, got.content)
-    human, ours, theirs, mine = (_told(sides.path, content) for content in contents)
+    human, ours, theirs, mine = (_compared_lines(sides.path, content) for content in contents)
     verdict = SAME if mine == human else OTHER_ORDER if sorted(mine) == sorted(human) else DIFFERENT
     lost = (_at_stake(sides) & Counter(human)) - Counter(mine)
     thrown = verdict == DIFFERENT and human in (ours, theirs) and _threw_away(sides, took_ours=human == ours)
@@ -196,7 +196,9 @@ def _at_stake(sides: Sides) -> Counter[str]:
             stake += Counter(_read(sides.path, region.settled))
         else:
             stake += Counter(_read(sides.path, region.ours)) | Counter(_read(sides.path, region.theirs))
-    return stake & (Counter(_told(sides.path, sides.ours)) | Counter(_told(sides.path, sides.theirs)))
+    return stake & (
+        Counter(_compared_lines(sides.path, sides.ours)) | Counter(_compared_lines(sides.path, sides.theirs))
+    )
 
 
 def _threw_away(sides: Sides, *, took_ours: bool) -> bool:
@@ -207,17 +209,17 @@ def _threw_away(sides: Sides, *, took_ours: bool) -> bool:
 
 def _regions(sides: Sides) -> Iterator[Region]:
     read = [text.read(content or b"") for content in (sides.base, sides.ours, sides.theirs)]
-    return regions(*(each.lines if each else () for each in read))
+    return regions(*(version.lines if version else () for version in read))
 
 
-def _told(path: str, content: bytes | None) -> list[str]:
-    """The lines of a file that can be read."""
-    found = text.read(content or b"")
-    return [] if found is None else _read(path, found.lines)
+def _compared_lines(path: str, content: bytes | None) -> list[str]:
+    """The lines of a file that count when versions are compared; none if it is not text."""
+    readable = text.read(content or b"")
+    return [] if readable is None else _read(path, readable.lines)
 
 
 def _read(path: str, lines: Iterable[str]) -> list[str]:
-    """Blank lines and trailing blanks are nobody's work, and in JSON a comma says only that something follows."""
+    """Without blank lines, trailing blanks and, in JSON, commas at the end: no author decides on those."""
     comma = "," if path.endswith(".json") else ""
     return [line.rstrip().removesuffix(comma) for line in lines if line.strip()]
 
@@ -250,8 +252,8 @@ def _parse() -> argparse.Namespace:
 def _history(repository: Path, limit: int | None, cache: Path | None) -> History:
     kept = None if cache is None else cache / f"{repository.resolve().parent.name}+{repository.name}-{limit}.pickle"
     if kept is not None and kept.is_file():
-        found: History = pickle.loads(kept.read_bytes())
-        return found
+        cached: History = pickle.loads(kept.read_bytes())
+        return cached
     history = History(repository.name)
     began = time.monotonic()
     for history in read(repository, limit=limit):
@@ -289,7 +291,7 @@ def render(report: Report) -> str:
         "",
         f"{'rule':26}{'as people':>10}{'different':>10}{'thrown away':>12}{'lost':>6}{'agrees':>8}",
     ]
-    for name, score in sorted(report.by_rule.items(), key=lambda each: -each[1].resolved):
+    for name, score in sorted(report.by_rule.items(), key=lambda item: -item[1].resolved):
         agreed = score.same + score.other_order
         lines.append(
             f"{name:26}{agreed:>10}{score.different:>10}{score.thrown_away:>12}{score.lost:>6}{score.agreed:>8.0%}"

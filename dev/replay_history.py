@@ -82,8 +82,8 @@ class _Git:
     def run(self, *args: str, fine: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
         done = subprocess.run(["git", *args], cwd=self.folder, env=self.env, capture_output=True, check=False)
         if done.returncode not in fine:
-            said = done.stderr.decode(errors="replace").strip()
-            raise SystemExit(f"git {args[0]} failed in {self.folder}: {said}")
+            stderr = done.stderr.decode(errors="replace").strip()
+            raise SystemExit(f"git {args[0]} failed in {self.folder}: {stderr}")
         return done.returncode, done.stdout
 
 
@@ -102,7 +102,7 @@ def _opened(repository: Path) -> Iterator[_Git]:
 
 
 def _merges(git: _Git, limit: int | None) -> Iterator[tuple[str, str, tuple[str, str]]]:
-    """The newest first. Test merges that a forge made of its own accord are nobody's work."""
+    """Merges, newest first, without the test merges that a forge makes by itself: no person resolved those."""
     some = () if limit is None else (f"--max-count={limit}",)
     _, listed = git.run(
         *("rev-list", "--min-parents=2", "--max-parents=2", "--topo-order", "--format=%H %T %P"), *some, *_NOT_OURS
@@ -122,23 +122,23 @@ def _redo(
     tree: str,
     parents: tuple[str, str],
 ) -> None:
-    status, said = git.run("merge-tree", "--write-tree", "-z", "--no-messages", *parents, fine=(0, 1, 128))
+    status, output = git.run("merge-tree", "--write-tree", "-z", "--no-messages", *parents, fine=(0, 1, 128))
     if status == 128:
         # A clone need not have every object.
         history.unreadable += 1
         return
     history.merges += 1
-    made, *entries = said.decode("utf-8", "surrogateescape").split("\0")
+    merged, *entries = output.decode("utf-8", "surrogateescape").split("\0")
     if status == 0:
-        history.clean_same += made == tree
-        history.clean_different += made != tree
+        history.clean_same += merged == tree
+        history.clean_different += merged != tree
         return
     history.conflicted += 1
     stages = _stages(entries)
     human = blobs.names(tree, list(stages))
     fresh: list[tuple[str, tuple[str | None, ...]]] = []
-    for path, found in stages.items():
-        key = (path, *(found.get(stage, (None, None))[1] for stage in "123"), human[path])
+    for path, sides in stages.items():
+        key = (path, *(sides.get(stage, (None, None))[1] for stage in "123"), human[path])
         history.duplicates += key in seen
         if key not in seen:
             seen.add(key)
@@ -164,32 +164,32 @@ def _redo(
 
 def _stages(entries: list[str]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
     """Each conflicted path with the mode and blob of its stages: 1 the base, 2 ours, 3 theirs."""
-    found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+    conflicts: dict[str, dict[str, tuple[str | None, str | None]]] = {}
     for entry in entries:
         facts, tab, path = entry.partition("\t")
         if tab:
             mode, blob, stage = facts.split(" ")
-            found.setdefault(path, {})[stage] = (mode, blob)
-    return found
+            conflicts.setdefault(path, {})[stage] = (mode, blob)
+    return conflicts
 
 
 def _versions(git: _Git, side: str, other: str, paths: list[str]) -> dict[str, list[str]]:
     """The contents that each path had on one side alone, newest first."""
     if not paths:
         return {}
-    _, said = git.run(
+    _, output = git.run(
         *("--literal-pathspecs", "log", "--format=", "--raw", "--no-abbrev", "--no-renames", "-m", "--full-history"),
         *("-z", "--topo-order", side, "--not", other, "--", *paths),
     )
-    words = said.decode("utf-8", "surrogateescape").split("\0")
-    found: dict[str, list[str]] = {}
+    words = output.decode("utf-8", "surrogateescape").split("\0")
+    by_path: dict[str, list[str]] = {}
     for facts, path in zip(words[::2], words[1::2], strict=False):
         old, new = facts.split(" ")[2:4]
-        versions = found.setdefault(path, [])
+        versions = by_path.setdefault(path, [])
         for blob in (new, old):
             if blob != _ABSENT and blob not in versions and len(versions) < VERSIONS:
                 versions.append(blob)
-    return found
+    return by_path
 
 
 class _Blobs:
@@ -207,13 +207,13 @@ class _Blobs:
 
     def names(self, tree: str, paths: list[str]) -> dict[str, str | None]:
         """The blob at each path of a tree."""
-        found: dict[str, str | None] = {}
+        blobs: dict[str, str | None] = {}
         for path in paths:
             name, kind, content = self._ask(f"{tree}:{path}") if "\n" not in path else ("", "", b"")
-            found[path] = name if kind == "blob" else None
+            blobs[path] = name if kind == "blob" else None
             if kind == "blob":
                 self._into[name] = content
-        return found
+        return blobs
 
     def trees(self, commits: tuple[str, ...]) -> list[str]:
         """The tree of each commit."""

@@ -45,8 +45,8 @@ def _is_table(node: ast.stmt) -> bool:
     if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
         value = value.args[0]
     is_text = isinstance(value, ast.Constant | ast.JoinedStr | ast.BinOp)
-    parts = (each for each in ast.walk(value))
-    return is_text or (isinstance(value, _DISPLAYS) and not any(isinstance(each, ast.Call) for each in parts))
+    parts = (part for part in ast.walk(value))
+    return is_text or (isinstance(value, _DISPLAYS) and not any(isinstance(part, ast.Call) for part in parts))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} i
 
 
 def play(stage: Stage) -> None:
-    """Sling a lead, watch it work, answer a question, and see what came of it."""
+    """Sling a lead, watch it work, answer a question, and look at the result."""
     stage.say("Now many at once: a lead gets an epic, and slings four agents")
     epic = stage.ask("epic", "create", "A small calculator", "--context", "Plain Python, no dependencies.")["id"]
     parts = _parts(stage, epic)
@@ -32,7 +32,7 @@ def play(stage: Stage) -> None:
     stage.rook("mail", "check")
     stage.rook("mail", "reply", str(question), "--body", "Raise an error.", "--quiet")
 
-    stage.say("Everybody goes on; one crashes, its lead is told and says so")
+    stage.say("All agents go on; one crashes, and its lead hears of it and reports it")
     wait(stage, lambda: _outcome(stage, "queen") is not None)
     stage.rook("status", "--all")
     stage.rook("errors")
@@ -43,7 +43,9 @@ def play(stage: Stage) -> None:
     stage.rook("costs")
     stage.rook("task", "tree", epic)
 
-    stage.say("Nothing is lost: every turn of everybody can be looked at, also what the crashed one had not committed")
+    stage.say(
+        "Nothing is lost: every turn of every agent can be looked at, also what the crashed one had not committed"
+    )
     stage.rook("agent", "snapshots", "mul")
     stage.rook("worktree", "clean")
     stage.rook("doctor", "--category", "agents")
@@ -119,12 +121,12 @@ def script(steps: list[Any]) -> str:
 
 
 def _question(stage: Stage) -> str | None:
-    found = stage.ask("mail", "list", "--to", "human", "--type", "question")
-    return found[0]["id"] if found else None
+    questions = stage.ask("mail", "list", "--to", "human", "--type", "question")
+    return questions[0]["id"] if questions else None
 
 
 def _outcome(stage: Stage, name: str) -> str | None:
-    outcome: str | None = next(each["outcome"] for each in stage.ask("status", "--all") if each["agent"] == name)
+    outcome: str | None = next(agent["outcome"] for agent in stage.ask("status", "--all") if agent["agent"] == name)
     return outcome
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import Answer
 from rookery.mail import group_ops
@@ -35,9 +35,9 @@ class Scene(NamedTuple):
 
     def fill(self, text: str) -> str:
         """A text with the names of what is there filled in."""
-        found = {f"{name}.task": each.task for name, each in self.agents.items()}
-        found |= {f"{name}.learning": each for name, each in self.learned.items()} | {"epic": self.epic}
-        for key, value in found.items():
+        ids = {f"{name}.task": agent.task for name, agent in self.agents.items()}
+        ids |= {f"{name}.learning": learning for name, learning in self.learned.items()} | {"epic": self.epic}
+        for key, value in ids.items():
             text = text.replace("{" + key + "}", value)
         return text
 
@@ -58,7 +58,7 @@ class Scene(NamedTuple):
 
 
 def make_scene(project: Path) -> Scene:
-    """A lead with a builder under it, two builders, a merger, a coordinator, and an epic that is nobody's."""
+    """A lead with a builder under it, two builders, a merger, a coordinator, and an epic that no agent owns."""
     rook = Rook(project)
     queen = Agent(project, "queen", "lead")
     agents = {"queen": queen, "ada": Agent(project, "ada"), "bee": Agent(project, "bee")}
@@ -68,7 +68,7 @@ def make_scene(project: Path) -> Scene:
     db = rook.open()
     epic = add(db, "milestone")
     group_ops.create(Context.at(str(project), db), "hive", ("ada", "bee"))
-    learned = {name: learnings.add(db, each.task, "found out", AUTHOR).id for name, each in agents.items()}
+    learned = {name: learnings.add(db, agent.task, "found out", AUTHOR).id for name, agent in agents.items()}
     db.close()
     return Scene(project, rook, agents, epic, learned)
 
@@ -83,9 +83,9 @@ def ask_shell_hook(agent: Agent, command: str, cwd: str | Path = "") -> Answer:
     return ask_tool_hook(agent, "Bash", {"command": command}, cwd)
 
 
-def ask_tool_hook(agent: Agent, tool: str, given: dict[str, str], cwd: str | Path = "") -> Answer:
+def ask_tool_hook(agent: Agent, tool: str, tool_input: dict[str, str], cwd: str | Path = "") -> Answer:
     """What the hook before a tool says to any tool."""
-    payload = {"tool_name": tool, "tool_input": given, "cwd": str(cwd or agent.worktree)}
+    payload = {"tool_name": tool, "tool_input": tool_input, "cwd": str(cwd or agent.worktree)}
     token = agent.env["ROOKERY_TOKEN"]
     return hooks.handle(str(agent.root), agent.session_id, "pre-tool", json.dumps(payload).encode(), token)
 
@@ -182,11 +182,11 @@ _SAMPLES: dict[str, Callable[[Agent, Callable[[str], str]], str]] = {
 }
 
 
-def calls_on(each: Op, owner: Agent, learn: Callable[[str], str]) -> list[list[str]]:
+def calls_on(op: Op, owner: Agent, learn: Callable[[str], str]) -> list[list[str]]:
     """The operation on what is the owner's: with what it must be given, and with all that it can change."""
-    short, long = each.name.split(), each.name.split()
-    for param in each.params:
-        kind = (each.owns or {}).get(param.name)
+    short, long = op.name.split(), op.name.split()
+    for param in op.params:
+        kind = (op.owns or {}).get(param.name)
         if kind == operation.CHECKOUTS:
             long.append(param.flag)
             continue
@@ -195,7 +195,7 @@ def calls_on(each: Op, owner: Agent, learn: Callable[[str], str]) -> list[list[s
             short += [value] if param.positional else [param.flag, value]
         if param.required or kind or (param.many and param.positional):
             long += [value] if param.positional else [param.flag, value]
-    if each.name == "feed":
+    if op.name == "feed":
         short = long = [*short, "--limit", "1"]
     return [short] if short == long else [short, long]
 

@@ -21,9 +21,9 @@ _NAMED = os.environ.get("ROOKERY_TEST_CLAUDE", "")
 
 def find_claude() -> str:
     """The program; skips the test where there is none."""
-    for found in (_NAMED, str(_LOCAL)):
-        if found and shutil.which(found):
-            return found
+    for program in (_NAMED, str(_LOCAL)):
+        if program and shutil.which(program):
+            return program
     pytest.skip("Claude Code is not installed: run `dev/claude.sh .dev/claude` to get it")
 
 
@@ -57,12 +57,12 @@ def model_script(steps: str) -> str:
 @cache
 def _shared() -> ModelServer:
     server = ModelServer()
-    server.__enter__()  # to the end of the process: it remembers nothing, so everybody may use it
+    server.__enter__()  # to the end of the process: it keeps no state, so all tests may use it
     return server
 
 
 class ClaudeBench:
-    """Claude Code on the bench: a behaviour is what the model is told to answer."""
+    """Claude Code on the bench: a script for the model makes it behave as a test needs."""
 
     runtime = open_runtime("claude")
     missing: Mapping[str, str] = {"program": "/nowhere/claude"}

@@ -89,8 +89,8 @@ def _no_daemon_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     deadline = time.monotonic() + 2
     while (left := daemons_under(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for each in left:
-        send(each, signal.SIGKILL)
+    for daemon in left:
+        send(daemon, signal.SIGKILL)
     assert not left, f"daemons were left behind: {left}"
 
 

@@ -1,4 +1,4 @@
-"""Daemons for tests: within the test's own process, where whatever uses the process's globals is found out."""
+"""Daemons in the test's own process, where code that uses the process's globals fails, and processes of real ones."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class OwnDaemon:
     """A daemon without a socket in the file system, served by a thread of this process."""
 
     def __init__(self, root: str) -> None:
-        self.said: list[str] = []
-        self.daemon = Daemon(root, read_daemon_environ(), time.time, self.said.append, Fingerprint())
+        self.log: list[str] = []
+        self.daemon = Daemon(root, read_daemon_environ(), time.time, self.log.append, Fingerprint())
         self._thread = threading.Thread(target=self.daemon.serve, daemon=True)
         self._thread.start()
 
@@ -57,9 +57,9 @@ class OwnDaemon:
             line.sendall(hello(kind, words, Path("/"), {"ROOKERY_AGENT": "human"}))
             if message is not None:
                 line.sendall(frames.pack(frames.INPUT, message))
-            found = _converse(line, b"")
-            assert found is not None
-            return found
+            result = _converse(line, b"")
+            assert result is not None
+            return result
 
     def close(self) -> None:
         """End it."""
@@ -70,7 +70,7 @@ class OwnDaemon:
 
 
 def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = None) -> tuple[int, bytes, bytes]:
-    """The same by a daemon of its own."""
+    """Run a command as an agent in a sandbox, through a daemon of its own."""
     daemon = OwnDaemon(root)
     try:
         return daemon.run_as(guest, list(words), message)
@@ -79,13 +79,13 @@ def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = N
 
 
 def workers_of(folder: Path) -> list[int]:
-    """The processes that serve a call for somebody in the project."""
-    found = []
+    """The worker processes that serve a call in the project."""
+    pids = []
     for name in os.listdir("/proc"):
         with suppress(OSError):
             if name.isdigit() and _is_worker(name) and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def _is_worker(pid: str) -> bool:
@@ -100,13 +100,13 @@ def loops_of(folder: Path) -> list[int]:
 
 def background_of(folder: Path, module: bytes = b"rookery.") -> list[int]:
     """The processes that run a module of ours for the project: its daemon, runners, keeper and loop."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         with suppress(OSError):
             words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0") if name.isdigit() else []
             if any(module in word for word in words) and os.fsencode(folder) in words and _is_running(name):
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def _is_running(name: str) -> bool:
@@ -116,12 +116,12 @@ def _is_running(name: str) -> bool:
 def daemons_under(folder: Path) -> list[Identity]:
     """The daemons whose projects lie under the folder, wherever their files are by now."""
     start = f"{SERVES}={folder}{os.sep}"
-    found = []
+    daemons = []
     for pid, row in read_all().items():
         with suppress(OSError):
-            if any(each.startswith(start) for each in environ_of(pid)):
-                found.append(row.identity)
-    return found
+            if any(variable.startswith(start) for variable in environ_of(pid)):
+                daemons.append(row.identity)
+    return daemons
 
 
 def has_daemon(root: Path) -> bool:

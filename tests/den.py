@@ -45,14 +45,14 @@ class Den:
         return str(self.rook.json("task", "create", title, *script, *more).data["id"])
 
     def sling(self, task: str, *more: str) -> dict[str, Any]:
-        """Bring an agent to life."""
-        found: dict[str, Any] = self.rook.json("sling", task, *more).data
-        return found
+        """Start an agent on a task."""
+        agent: dict[str, Any] = self.rook.json("sling", task, *more).data
+        return agent
 
     def agent(self, name: str) -> dict[str, Any]:
         """An agent's present state; nothing if there never was one."""
-        found = self.rook.json("status", "--all").data
-        return next((each for each in found if each["agent"] == name), {})
+        agents = self.rook.json("status", "--all").data
+        return next((agent for agent in agents if agent["agent"] == name), {})
 
     def wait_for(self, name: str, *states: str) -> dict[str, Any]:
         """Wait until an agent is in one of the states or has one of the outcomes."""
@@ -63,14 +63,16 @@ class Den:
         return self.agent(name)
 
     def logs(self) -> str:
-        """What everybody said and did, for the message of a failed test."""
-        found = self.rook("replay").out.decode()
-        return found + "\n".join(each.read_text() for each in self.folder.glob(".rookery/sessions/*/runner.log"))
+        """The output and the activity of all agents, for the message of a failed test."""
+        log = self.rook("replay").out.decode()
+        return log + "\n".join(path.read_text() for path in self.folder.glob(".rookery/sessions/*/runner.log"))
 
     def mail(self, **fitting: str) -> list[dict[str, Any]]:
         """Messages, oldest first."""
-        found = self.rook.json("mail", "list", "--limit", "200").data
-        return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
+        messages = self.rook.json("mail", "list", "--limit", "200").data
+        return [
+            message for message in reversed(messages) if all(message[key] == value for key, value in fitting.items())
+        ]
 
     def killed(self, step: str, *words: str) -> None:
         """Run `rook` in a process that is killed right after a step."""
@@ -110,7 +112,7 @@ class Den:
     def runner(self, name: str) -> Identity:
         """The process that runs an agent's turn, once there is one."""
         db = self.rook.open()
-        found: list[Identity] = []
+        runners: list[Identity] = []
 
         def is_there() -> bool:
             turn = db.value(
@@ -119,15 +121,15 @@ class Den:
                 (name,),
             )
             runner = None if turn is None else find_runner(str(self.folder), turn)
-            found.extend([] if runner is None else [runner])
-            return bool(found)
+            runners.extend([] if runner is None else [runner])
+            return bool(runners)
 
         wait_until(is_there, 60)
         db.close()
-        return found[0]
+        return runners[0]
 
     def assert_tidy(self, *, worktrees: int, branches: int) -> None:
-        """There is just what should be there, and no process is left over."""
+        """The repository has this many worktrees and branches of agents, and no process is left over."""
         assert len(git(self.folder, "worktree", "list").splitlines()) == 1 + worktrees
         assert len(git(self.folder, "branch", "--list", "rook/*").splitlines()) == branches
         self.assert_no_process()

@@ -30,7 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, hole: int, name: str = "filler") -> Path:
-    """Leave so many bytes free; gives the file that takes the rest."""
+    """Leave so many bytes free; return the file that takes the rest."""
     path = disk / name
     with path.open("wb", buffering=0) as file:
         while (size := free(disk) - hole) > 0:
@@ -40,5 +40,5 @@ def fill(disk: Path, hole: int, name: str = "filler") -> Path:
 
 def free(disk: Path) -> int:
     """How many bytes are left."""
-    found = os.statvfs(disk)
-    return found.f_bavail * found.f_frsize
+    space = os.statvfs(disk)
+    return space.f_bavail * space.f_frsize

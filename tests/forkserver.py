@@ -60,24 +60,24 @@ class ForkServer:
     ) -> tuple[int, bytes, bytes]:
         """Run `rook` to its end: how it ended (minus the number of the signal), and what it printed."""
         pipes = [os.pipe() for _ in range(4)]
-        (given, giving), (out, to_out), (err, to_err), (report, to_report) = pipes
+        (to_read, giving), (out, to_out), (err, to_err), (report, to_report) = pipes
         message = json.dumps({"words": list(words), "cwd": cwd, "env": dict(env)}).encode()
         message = len(message).to_bytes(_SIZE, "big") + message
-        sent = socket.send_fds(self._line, [message], [given, to_out, to_err, to_report])
+        sent = socket.send_fds(self._line, [message], [to_read, to_out, to_err, to_report])
         self._line.sendall(message[sent:])
-        for each in (given, to_out, to_err, to_report):
-            os.close(each)
+        for fd in (to_read, to_out, to_err, to_report):
+            os.close(fd)
         pid = int.from_bytes(os.read(report, _SIZE), "big")
         try:
-            said = _converse(giving, stdin, (out, err), time.monotonic() + timeout)
+            outputs = _converse(giving, stdin, (out, err), time.monotonic() + timeout)
             (ended, _, _) = select.select([report], [], [], timeout)
-            if said is None or not ended:
+            if outputs is None or not ended:
                 os.kill(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(list(words), timeout)
-            return int.from_bytes(os.read(report, _SIZE), "big", signed=True), *said
+            return int.from_bytes(os.read(report, _SIZE), "big", signed=True), *outputs
         finally:
-            for each in (out, err, report):
-                os.close(each)
+            for fd in (out, err, report):
+                os.close(fd)
 
     def close(self) -> None:
         """Let it go."""
@@ -92,7 +92,7 @@ def _settled(env: Mapping[str, str]) -> dict[str, str]:
 
 def _converse(giving: int, stdin: bytes, sources: tuple[int, int], deadline: float) -> tuple[bytes, bytes] | None:
     """Write the input and read both outputs to their ends; None if that takes too long."""
-    said = {source: bytearray() for source in sources}
+    outputs = {source: bytearray() for source in sources}
     left = memoryview(stdin)
     poll = select.poll()
     for source in sources:
@@ -117,13 +117,13 @@ def _converse(giving: int, stdin: bytes, sources: tuple[int, int], deadline: flo
                     poll.unregister(giving)
                     os.close(giving)
             elif chunk := os.read(fd, _CHUNK):
-                said[fd] += chunk
+                outputs[fd] += chunk
             else:
                 poll.unregister(fd)
                 is_open.discard(fd)
     if left:
         os.close(giving)
-    return bytes(said[sources[0]]), bytes(said[sources[1]])
+    return bytes(outputs[sources[0]]), bytes(outputs[sources[1]])
 
 
 # The server.
@@ -154,8 +154,8 @@ def _serve(line: socket.socket) -> None:
                 _run(asked, files)
             os.write(files[3], pid.to_bytes(_SIZE, "big"))
             reports[pid] = files[3]
-            for each in files[:3]:
-                os.close(each)
+            for file in files[:3]:
+                os.close(file)
 
 
 def _collect(reports: dict[int, int]) -> None:
@@ -185,8 +185,8 @@ def _run(asked: dict[str, Any], files: list[int]) -> None:
     """What `python -m rookery` does without a daemon, in the copy."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for number, each in enumerate(files[:3]):
-        os.dup2(each, number)
+    for number, file in enumerate(files[:3]):
+        os.dup2(file, number)
     os.closerange(3, 1024)
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -221,9 +221,9 @@ def _open_streams() -> None:
 def _load_everything() -> None:
     import rookery
 
-    for each in pkgutil.walk_packages(rookery.__path__, "rookery."):
-        if each.name == "rookery.__main__" or not each.name.endswith("__main__"):
-            importlib.import_module(each.name)
+    for module in pkgutil.walk_packages(rookery.__path__, "rookery."):
+        if module.name == "rookery.__main__" or not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     for name in ("rich.console", "rich.table", "rich.tree", "rich.progress", "yaml", "json", "subprocess", "traceback"):
         importlib.import_module(name)
     importlib.import_module("writing").install()

@@ -49,9 +49,9 @@ def mark(request: pytest.FixtureRequest) -> Iterator[Mark]:
 def written_pid(path: Path) -> Identity:
     """The process that writes its number into the file, once it has."""
     wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
-    found = identify(int(path.read_text()))
-    assert found is not None
-    return found
+    process = identify(int(path.read_text()))
+    assert process is not None
+    return process
 
 
 def end_agents(project: Path) -> None:
@@ -83,11 +83,11 @@ class Rest(NamedTuple):
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> Rest:
-        """What is so now."""
-        tasks = [each for pid in pids for each in Path(f"/proc/{pid}/task").iterdir()]
-        lines = [line for each in tasks for line in (each / "status").read_text().splitlines()]
+        """The counts of the processes now."""
+        tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
+        lines = [line for task in tasks for line in (task / "status").read_text().splitlines()]
         sleeps = [line for line in lines if line.startswith("voluntary_ctxt_switches")]
-        nanos = [int((each / "schedstat").read_text().split()[0]) for each in tasks]
+        nanos = [int((task / "schedstat").read_text().split()[0]) for task in tasks]
         return cls(sum(int(line.split()[1]) for line in sleeps), sum(nanos) / 1e9)
 
 

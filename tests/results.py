@@ -27,7 +27,7 @@ class WrongResult(AssertionError):
 
 
 def install() -> None:
-    """From now on every command of this process, and of its copies, is looked at."""
+    """Check the result of every command of this process, and of its copies, from now on."""
     validators()
 
     def call(ctx: Context, op: Op, values: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ class Sample(Protocol):
     """What the fixture `sample` gives."""
 
     def __call__(self, cases: Sequence[T], count: int) -> list[T]:
-        """So many of the cases; all of them with `--all`."""
+        """A sample of this size from the cases; all of them with `--all`."""
 
 
 SLOW = "slow tests"
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if any("::" in each for each in config.args):
+    if any("::" in arg for arg in config.args):
         return
     reasons: dict[pytest.Item, str] = {}
     if not config.option.all:
@@ -75,11 +75,11 @@ def _all_but_one_in(one_in: int, items: list[pytest.Item]) -> list[pytest.Item]:
 def _backend(item: pytest.Item) -> str | None:
     """The one of several backends that this case is about."""
     params: dict[str, object] = getattr(item, "callspec").params if hasattr(item, "callspec") else {}  # noqa: B009
-    return next((each for each in params.values() if each in ("git", *_JJ_KINDS)), None)
+    return next((param for param in params.values() if param in ("git", *_JJ_KINDS)), None)
 
 
 def choose(names: Iterable[str], count: int) -> set[str]:
-    """So many of the names, without a pattern and always the same ones."""
+    """A sample of this size from the names, without a pattern and always the same."""
     return set(sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[:count])
 
 
@@ -101,7 +101,7 @@ def sample(request: pytest.FixtureRequest) -> Sample:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         counts = (session.config.stash[_DESELECTED], session.config.stash[_SKIPPED])
-        session.config.workeroutput["left_out"] = [dict(each.items()) for each in counts]
+        session.config.workeroutput["left_out"] = [dict(count.items()) for count in counts]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -115,5 +115,5 @@ def pytest_testnodedown(node: object) -> None:
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
     if left_out := config.stash[_DESELECTED] + config.stash[_SKIPPED]:
-        told = ", ".join(f"{number} {reason}" for reason, number in sorted(left_out.items()))
-        terminalreporter.line(f"left out: {told}; `--all` runs every case")
+        counts = ", ".join(f"{number} {reason}" for reason, number in sorted(left_out.items()))
+        terminalreporter.line(f"left out: {counts}; `--all` runs every case")

@@ -60,11 +60,11 @@ class Ran(NamedTuple):
         """The one line of JSON that standard output must be."""
         assert self.out.endswith(b"\n"), self
         assert self.out.count(b"\n") == 1, self
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        assert found["v"] == 1
-        assert isinstance(found["ok"], bool)
-        return found
+        envelope = json.loads(self.out)
+        assert isinstance(envelope, dict)
+        assert envelope["v"] == 1
+        assert isinstance(envelope["ok"], bool)
+        return envelope
 
     @property
     def data(self) -> Any:
@@ -79,8 +79,8 @@ class Ran(NamedTuple):
         assert self.status != 0, self
         assert self.envelope["ok"] is False
         assert b"Traceback" not in self.err
-        found: dict[str, str] = self.envelope["error"]
-        return found
+        error: dict[str, str] = self.envelope["error"]
+        return error
 
 
 def child_environ(env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -104,18 +104,18 @@ def run_rook(
     whole = child_environ(env)
     server = _fork_server()
     if IN_DAEMON and server.can_run(whole):
-        ran = _run_in_daemon(folder, [os.fsdecode(each) for each in args], whole, stdin, timeout)
+        ran = _run_in_daemon(folder, [os.fsdecode(arg) for arg in args], whole, stdin, timeout)
         if ran is not None:
             return ran
     if MARK in whole or not server.can_run(
         whole
     ):  # a mark is looked for in /proc, which shows the server's environment
         return run_real_rook(folder, *args, stdin=stdin, env=env, timeout=timeout)
-    return Ran(*server.run([os.fsdecode(each) for each in args], str(folder), whole, stdin, timeout))
+    return Ran(*server.run([os.fsdecode(arg) for arg in args], str(folder), whole, stdin, timeout))
 
 
 def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin: bytes, timeout: float) -> Ran | None:
-    """The same by a daemon's thread; None if that is nothing for a thread.
+    """The same in a daemon's thread; None if the command cannot run in a thread.
 
     What is meant to kill the process that runs it goes to a daemon of its own, and ends as if that were the caller.
     """
@@ -131,9 +131,9 @@ def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin
         return None
     if root not in own_daemons:
         own_daemons[root] = OwnDaemon(root)
-    found = own_daemons[root].run(words, folder, env, stdin, timeout)
-    assert found is not None
-    return Ran(*found)
+    result = own_daemons[root].run(words, folder, env, stdin, timeout)
+    assert result is not None
+    return Ran(*result)
 
 
 def run_real_rook(
@@ -211,10 +211,10 @@ def run_together(children: list[subprocess.Popen[bytes]]) -> list[str]:
         assert child.stdin is not None
         child.stdin.write(b"go\n")
         child.stdin.flush()
-    said = [child.communicate(timeout=60) for child in children]
-    for child, (_, err) in zip(children, said, strict=True):
+    outputs = [child.communicate(timeout=60) for child in children]
+    for child, (_, err) in zip(children, outputs, strict=True):
         assert child.returncode == 0, err.decode()
-    return [out.decode() for out, _ in said]
+    return [out.decode() for out, _ in outputs]
 
 
 def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
@@ -277,16 +277,16 @@ def everything(db: Database) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def manifest(*places: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
-    """Every path in the places with its kind, mode and content, but for those under `without`."""
-    found = {}
+    """Every path in the places with its kind, mode and content, except those under `without`."""
+    entries = {}
     for place in places:
         for folder, names, files in os.walk(place):
             names[:] = [name for name in names if not os.path.join(folder, name).startswith(without or ("\0",))]
             for name in [*names, *files]:
                 path = os.path.join(folder, name)
                 if not path.startswith(without or ("\0",)):
-                    found[path] = _describe(path)
-    return found
+                    entries[path] = _describe(path)
+    return entries
 
 
 def _describe(path: str) -> str:

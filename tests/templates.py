@@ -36,7 +36,7 @@ def copy_database(path: str) -> None:
 
 def init_project(repo: Path) -> None:
     """What `rook init --yes` makes of a repository in which there is nothing to guess gates from."""
-    if {each.name for each in repo.iterdir()} - {".git", "README.md"}:
+    if {path.name for path in repo.iterdir()} - {".git", "README.md"}:
         assert run_rook(repo, "init", "--yes").status == 0
     else:
         shutil.copytree(_project(), repo / FOLDER)

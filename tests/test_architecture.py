@@ -199,20 +199,20 @@ class Module:
 
     @property
     def folder(self) -> str:
-        """The folder beneath rookery; empty for the files at the top."""
+        """The folder under rookery; empty for the files at the top."""
         parts = self.name.split(".")
         return parts[1] if len(parts) > 2 or (self.path.name == "__init__.py" and len(parts) == 2) else ""
 
 
 def read_modules(source: Path) -> dict[str, Module]:
-    """Every module beneath the folder, by its dotted name."""
-    found = {}
+    """Every module under the folder, by its dotted name."""
+    modules = {}
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = path.read_text()
-        found[name] = Module(name, path, ast.parse(text), text)
-    return found
+        modules[name] = Module(name, path, ast.parse(text), text)
+    return modules
 
 
 @cache
@@ -223,7 +223,9 @@ def source() -> dict[str, Module]:
 
 def imports(module: Module, known: dict[str, Module]) -> list[Import]:
     """Everything of Rookery that the module imports, wherever it does."""
-    return [each for each in _imports(module.tree.body, "start", module, known) if each.target != module.name]
+    return [
+        imported for imported in _imports(module.tree.body, "start", module, known) if imported.target != module.name
+    ]
 
 
 def _imports(body: list[ast.stmt], when: str, module: Module, known: dict[str, Module]) -> Iterator[Import]:
@@ -268,13 +270,13 @@ def against_the_order(known: dict[str, Module]) -> list[str]:
     for module in known.values():
         if not module.folder:
             continue
-        for each in imports(module, known):
-            target = each.target.split(".")[1] if "." in each.target else ""
+        for imported in imports(module, known):
+            target = imported.target.split(".")[1] if "." in imported.target else ""
             if not target or target == module.folder or target not in RANK or module.folder not in RANK:
                 continue
             if RANK[target] >= RANK[module.folder]:
                 way = "sideways" if RANK[target] == RANK[module.folder] else "up"
-                wrong.append(f"{module.name}:{each.line} imports {each.target}, {way}")
+                wrong.append(f"{module.name}:{imported.line} imports {imported.target}, {way}")
     return wrong
 
 
@@ -282,10 +284,10 @@ def circles(known: dict[str, Module]) -> list[str]:
     """Modules that load each other at run time."""
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for module in known.values():
-        for each in imports(module, known):
-            late = each.when == "call" and (module.name, each.target) in LATE_IMPORTS
-            if each.when != "typing" and not late and each.target in known:
-                sorter.add(module.name, each.target)
+        for imported in imports(module, known):
+            late = imported.when == "call" and (module.name, imported.target) in LATE_IMPORTS
+            if imported.when != "typing" and not late and imported.target in known:
+                sorter.add(module.name, imported.target)
     try:
         sorter.prepare()
     except CycleError as error:
@@ -327,7 +329,7 @@ def starters_of_processes(known: dict[str, Module]) -> list[str]:
             continue
         for node in ast.walk(module.tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not {each.name for each in node.names} <= _OF_THREADS:
+            if isinstance(node, ast.ImportFrom) and not {alias.name for alias in node.names} <= _OF_THREADS:
                 names.append(node.module or "")
             wrong += [f"{module.name}:{node.lineno} imports {name}" for name in names if name in forbidden]  # type: ignore[attr-defined]
         wrong += [
@@ -366,10 +368,10 @@ def callers_of_git(known: dict[str, Module]) -> list[str]:
             lists = [node] if isinstance(node, ast.List) else []
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Tuple):
                 lists = [node.args[0]]  # type: ignore[list-item]
-            for each in lists:
-                first = each.elts[0] if each.elts else None
+            for argv in lists:
+                first = argv.elts[0] if argv.elts else None
                 if isinstance(first, ast.Constant) and first.value in ("git", "jj"):
-                    wrong.append(f"{module.name}:{each.lineno} runs {first.value}")
+                    wrong.append(f"{module.name}:{argv.lineno} runs {first.value}")
     return wrong
 
 
@@ -522,7 +524,7 @@ def spellers_of_state_paths(known: dict[str, Module]) -> list[str]:
             if isinstance(text, str) and ".rookery" in text.split("/") and " " not in text:
                 wrong.append(f"{module.name}:{node.lineno} spells {text}")  # type: ignore[attr-defined]
             if isinstance(node, ast.Call):
-                wrong += [f"{module.name}:{node.lineno} spells {ast.unparse(each)}" for each in _spelled(node)]
+                wrong += [f"{module.name}:{node.lineno} spells {ast.unparse(path)}" for path in _spelled(node)]
     return wrong
 
 
@@ -532,11 +534,11 @@ def _spelled(call: ast.Call) -> list[ast.expr]:
     names = {"os.path.join": 1, "layout.path": 1, "layout.session_path": 2}
     if called == "os.path.join":
         first = ast.unparse(call.args[0]) if call.args else ""
-        by_folder = [each for each in call.args if ast.unparse(each) in ("FOLDER", "layout.FOLDER")]
+        by_folder = [arg for arg in call.args if ast.unparse(arg) in ("FOLDER", "layout.FOLDER")]
         is_state = "session_folder" in first or "layout." in first
-        return by_folder + [each for each in call.args[1:2] if is_state and _is_literal(each)]
+        return by_folder + [arg for arg in call.args[1:2] if is_state and _is_literal(arg)]
     position = names.get(called, 0 if called.endswith("ctx.path") else None)
-    return [] if position is None else [each for each in call.args[position : position + 1] if _is_literal(each)]
+    return [] if position is None else [arg for arg in call.args[position : position + 1] if _is_literal(arg)]
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -578,7 +580,7 @@ def printers(known: dict[str, Module]) -> list[str]:
 
 
 def users_of_process_globals(known: dict[str, Module]) -> list[str]:
-    """Modules beneath the interfaces that use what many calls of one process share. They use `base.call`."""
+    """Modules below the interfaces that use what many calls of one process share. They should use `base.call`."""
     return [
         f"{module.name}:{line} uses {owner}.{name}"
         for module in known.values()
@@ -597,7 +599,7 @@ def _process_globals(module: Module) -> Iterator[tuple[str, str, int]]:
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
                 yield "builtins", node.func.id, node.lineno
-            yield from (("subprocess.Popen", each.arg or "", node.lineno) for each in node.keywords)
+            yield from (("subprocess.Popen", keyword.arg or "", node.lineno) for keyword in node.keywords)
 
 
 RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
@@ -636,7 +638,7 @@ def test_the_source_keeps_the_rule(rule: Callable[[dict[str, Module]], list[str]
 def test_exceptions_are_still_needed() -> None:
     known = source()
     for module, target in LATE_IMPORTS:
-        assert any(each.target == target and each.when == "call" for each in imports(known[module], known))
+        assert any(imported.target == target and imported.when == "call" for imported in imports(known[module], known))
     assert STARTS_PROCESSES.keys() <= known.keys()
     assert NAMES_GIT.keys() <= known.keys()
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
@@ -792,7 +794,7 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
 def test_a_rule_catches_a_violation(name: str, tmp_path: Path) -> None:
     rule, files, message = VIOLATIONS[name]
     known = read_modules(make_tree(tmp_path, files))
-    assert any(message in each for each in rule(known)), rule(known)
+    assert any(message in complaint for complaint in rule(known)), rule(known)
 
 
 def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from support import child_environ
 pytestmark = pytest.mark.slow
 
 GUIDE = Path(__file__).parents[1] / "docs/guides/claude-code.md"
-# What a model would make of the task, told to it by the repository's own instructions.
+# What a model would answer to the task; the repository's own instructions hold the script.
 _CLAUDE_MD = """# Greetings
 
 ```model-script
@@ -39,22 +39,22 @@ def test_every_command_of_the_guide_works(repo: Path, model: ModelServer, tmp_pa
     git(repo, "add", ".")
     git(repo, "commit", "-qm", "Say how to greet")
     env = _environ(tmp_path, model)
-    said = {}
+    output = {}
     for command in commands():
         done = subprocess.run(
             ["/bin/sh", "-ec", command], cwd=repo, env=env, capture_output=True, text=True, timeout=200, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        said[command] = done.stdout
+        output[command] = done.stdout
 
-    assert len(said) >= 12
-    assert "The greeting is written" in said["rook mail wait --timeout 3m"]
-    assert "hello.py" in said["rook logs bee"]
-    assert "clean" in said["rook merge --branch bee --dry-run"]
-    assert "1 of 1 landed" in said["rook merge --branch bee"]
-    assert "bee turn 1" in said["rook costs --by turn"]
+    assert len(output) >= 12
+    assert "The greeting is written" in output["rook mail wait --timeout 3m"]
+    assert "hello.py" in output["rook logs bee"]
+    assert "clean" in output["rook merge --branch bee --dry-run"]
+    assert "1 of 1 landed" in output["rook merge --branch bee"]
+    assert "bee turn 1" in output["rook costs --by turn"]
     assert git(repo, "show", "main:hello.py") == "print('hello')"
-    # The person's own session was told by the hooks how things stand.
+    # The hooks gave the person's own session a summary of the project.
     own = str(model.served[-1].request)
     assert "Rookery is at hand" in own
     assert "rook sling" in own

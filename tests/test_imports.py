@@ -81,7 +81,7 @@ def test_importing_prints_nothing_changes_nothing_and_reads_no_environment(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "complaint"),
     [
         ("import os\nHOME = os.environ['HOME']\n", "the environment was read"),
         ("import os\nHOME = os.getenv('HOME')\n", "the environment was read"),
@@ -90,12 +90,12 @@ def test_importing_prints_nothing_changes_nothing_and_reads_no_environment(tmp_p
         ("print('hello')\n", ""),
     ],
 )
-def test_an_import_that_does_something_is_seen(body: str, said: str, tmp_path: Path) -> None:
+def test_an_import_that_does_something_is_seen(body: str, complaint: str, tmp_path: Path) -> None:
     package = tmp_path / "source" / "rookery"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "bad.py").write_text(body)
     script = _IMPORT_ALL.replace("sys.argv[1:3]", f"[{str(tmp_path / 'source')!r}, sys.argv[2]]", 1)
     done = run_bare(script, cwd=tmp_path)
-    assert said in done.stderr
+    assert complaint in done.stderr
     assert done.returncode != 0 or done.stdout != "1 modules"

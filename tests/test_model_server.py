@@ -32,15 +32,15 @@ def post(server: ModelServer, body: object, path: str = "/v1/messages", headers:
     connection = http.client.HTTPConnection("127.0.0.1", int(server.url.rpartition(":")[2]), timeout=20)
     connection.request("POST", path, body if isinstance(body, bytes) else json.dumps(body), headers)
     answer = connection.getresponse()
-    found = answer.status, answer.read()
+    reply = answer.status, answer.read()
     connection.close()
-    return found
+    return reply
 
 
 def ask(server: ModelServer, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
     status, body = post(server, {"model": "m", "messages": list(messages), "tools": TOOLS, **more})
-    found: dict[str, Any] = json.loads(body)
-    return found | {"status": status}
+    answer: dict[str, Any] = json.loads(body)
+    return answer | {"status": status}
 
 
 def user(text: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def test_a_conversation_walks_through_its_script(server: ModelServer) -> None:
     assert (words(third), third["stop_reason"]) == ("bye", "end_turn")
     rest = [assistant(first), result(), assistant(second), result(), assistant(third), user("and now?")]
     assert words(ask(server, begun, *rest)) == NOTHING_LEFT
-    assert [each.step for each in server.served] == [1, 2, 3, 3]
+    assert [request.step for request in server.served] == [1, 2, 3, 3]
 
 
 def test_it_is_streamed_with_the_names_of_the_events_and_its_usage(server: ModelServer) -> None:
@@ -154,9 +154,9 @@ def test_several_messages_in_one_prompt_are_told_apart(server: ModelServer) -> N
 
 
 def test_names_are_filled_in_and_cannot_leave_their_word(server: ModelServer) -> None:
-    told = "- agent: `ada` (builder, depth 1)\n- worktree: `/w/ada`\nYou answer to `queen`."
+    facts = "- agent: `ada` (builder, depth 1)\n- worktree: `/w/ada`\nYou answer to `queen`."
     script = model_script("- reply: \"{agent} to {parent}: {mail.body}\"\n- edit: {path: a.txt, text: '{role}'}")
-    begun = user(f"{told}\n{script}\n{mail('human', '$(rm -rf /) `x` ' + chr(39) + '; ls')}")
+    begun = user(f"{facts}\n{script}\n{mail('human', '$(rm -rf /) `x` ' + chr(39) + '; ls')}")
     first = ask(server, begun)
     command = calls(first)[0][1]["command"]
     assert command.endswith("""--body 'ada to queen: $(rm -rf /) `x` '"'"'; ls'""")
@@ -179,7 +179,7 @@ def test_errors_for_ever_or_so_many_times(server: ModelServer) -> None:
 def test_a_script_that_ends_badly_does_so_once(server: ModelServer) -> None:
     begun = user(model_script("- crash: 3\n- fail: no more\n- say: here again"))
     answers = [ask(server, begun) for _ in range(3)]
-    assert [each["error"]["message"] for each in answers[:2]] == ["crash 3", "no more"]
+    assert [answer["error"]["message"] for answer in answers[:2]] == ["crash 3", "no more"]
     assert words(answers[2]) == "here again"
 
 
@@ -212,7 +212,7 @@ def test_bad_input_is_refused_and_the_next_is_served(server: ModelServer, body: 
     assert words(ask(server, user("hello"))) == NOTHING_LEFT
 
 
-def test_keys_paths_and_a_look_whether_anybody_is_there(server: ModelServer) -> None:
+def test_keys_paths_and_a_check_whether_the_server_answers(server: ModelServer) -> None:
     assert post(server, {"messages": [user("x")]}, headers={})[0] == 401
     assert post(server, {"messages": [user("x")]}, "/v1/nothing")[0] == 404
     connection = http.client.HTTPConnection("127.0.0.1", int(server.url.rpartition(":")[2]), timeout=20)
@@ -222,7 +222,7 @@ def test_keys_paths_and_a_look_whether_anybody_is_there(server: ModelServer) -> 
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "complaint"),
     [
         ("{", "no YAML"),
         ("say: x", "no list"),
@@ -232,22 +232,22 @@ def test_keys_paths_and_a_look_whether_anybody_is_there(server: ModelServer) -> 
         ("- stubborn: true", "a model cannot do"),
     ],
 )
-def test_a_script_that_is_wrong_is_told(server: ModelServer, script: str, said: str) -> None:
-    with pytest.raises(BadScript, match=said):
+def test_a_script_that_is_wrong_is_refused(server: ModelServer, script: str, complaint: str) -> None:
+    with pytest.raises(BadScript, match=complaint):
         compile_script(script, {})
     refused = ask(server, user(model_script(script)))
     assert refused["status"] == 400
-    assert said in refused["error"]["message"]
+    assert complaint in refused["error"]["message"]
 
 
-def test_many_at_once_and_an_end_that_waits_for_nobody(server: ModelServer) -> None:
+def test_many_at_once_and_an_end_that_waits_for_no_answer(server: ModelServer) -> None:
     begun = [user(model_script(f"- say: number {number}")) for number in range(40)]
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda message: words(ask(server, message)), begun))
     assert answers == [f"number {number}" for number in range(40)]
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(ask, server, user(model_script("- slow: 60\n- say: late")))
-        while not any(each.answer.slow for each in server.served):
+        while not any(request.answer.slow for request in server.served):
             time.sleep(0.005)
         server.stopping.set()
         assert words(slow.result(20)) == "late"

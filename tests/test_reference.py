@@ -71,7 +71,7 @@ def test_positional_parameters_are_not_ambiguous(operation: Op) -> None:
 
 @pytest.mark.parametrize("group", index.GROUPS)
 def test_the_modules_of_a_group_declare_it_and_others_do_not(group: str) -> None:
-    declared = {each.run.__module__ for each in OPERATIONS if each.group == group}
+    declared = {operation.run.__module__ for operation in OPERATIONS if operation.group == group}
     assert declared == set(index.GROUPS[group])
 
 
@@ -81,10 +81,10 @@ def test_every_group_is_described() -> None:
 
 def test_every_error_has_a_code_and_a_docstring() -> None:
     docs.load_all_modules()
-    for each in docs.error_classes():
-        assert each.__doc__, each
-        assert each.code.replace("_", "").isalnum(), each
-        assert each.exit_status in (1, 2), each
+    for error in docs.error_classes():
+        assert error.__doc__, error
+        assert error.code.replace("_", "").isalnum(), error
+        assert error.exit_status in (1, 2), error
 
 
 def test_checking_is_a_command() -> None:

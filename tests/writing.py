@@ -36,7 +36,7 @@ def _look(event: str, args: tuple[Any, ...]) -> None:
 def _is_allowed() -> bool:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if any(each in frame.f_code.co_filename for each in _MAY):
+        if any(folder in frame.f_code.co_filename for folder in _MAY):
             return True
         frame = frame.f_back
     return False

@@ -87,9 +87,9 @@ class Soak:
         self._finish()
         self._seconds["quiet"] = time.monotonic() - begun
         begun = time.monotonic()
-        found, db = self._check()
+        violations, db = self._check()
         self._seconds["checks"] = time.monotonic() - begun
-        return self._report(found, db)
+        return self._report(violations, db)
 
     def _prepare(self) -> None:
         make_repository(self._site)
@@ -98,7 +98,7 @@ class Soak:
         self._files = add_users_files(self._site)
 
     def _work(self) -> None:
-        mergers = [each.thread for each in self._mergers]
+        mergers = [merger.thread for merger in self._mergers]
         for thread in (self._person.thread, *mergers, self._sampler.thread, self._chaos.thread):
             thread.start()
         deadline = time.monotonic() + self._options.minutes * 60
@@ -114,17 +114,17 @@ class Soak:
         while time.monotonic() < deadline and self._person.thread.is_alive() and not self._person.is_finished():
             time.sleep(1)
         self._person.stop()
-        for each in self._mergers:
-            each.stop()
+        for merger in self._mergers:
+            merger.stop()
         self._sampler.stop()
 
     def _check(self) -> tuple[list[Violation], sqlite3.Connection]:
         """All that must not be, first while the project can still be asked, then when nothing of it runs any more."""
-        found = [*self._check_alive()]
+        violations = [*self._check_alive()]
         db = open_copy(self._site.repo / ".rookery" / "rookery.db", self._site.folder / "evidence")
         ledger = read_ledger(self._site.ledger)
-        found += [*self._check_work(db, ledger), *self._check_state(db, ledger), *self._check_places()]
-        return found, db
+        violations += [*self._check_work(db, ledger), *self._check_state(db, ledger), *self._check_places()]
+        return violations, db
 
     def _check_alive(self) -> Iterator[Violation]:
         site = self._site
@@ -151,7 +151,7 @@ class Soak:
 
     def _check_state(self, db: sqlite3.Connection, ledger: Ledger) -> Iterator[Violation]:
         yield from mail.check_sent(db, ledger)
-        yield from mail.check_told(db, ledger)
+        yield from mail.check_delivery(db, ledger)
         yield from mail.check_mail_events(db)
         yield from mail.check_record(db, ledger)
         yield from events.check_events(db)
@@ -171,13 +171,13 @@ class Soak:
         """What is still alive when everything has had time to end."""
         deadline = time.monotonic() + _GONE_SECONDS
         while True:
-            found = [each for each in processes.of_site(self._site.home) if not each.is_zombie]
-            if not found or time.monotonic() > deadline:
-                return found
+            alive = [process for process in processes.of_site(self._site.home) if not process.is_zombie]
+            if not alive or time.monotonic() > deadline:
+                return alive
             time.sleep(0.2)
 
-    def _report(self, found: list[Violation], db: sqlite3.Connection) -> bool:
-        fresh, known = sort_out(found)
+    def _report(self, violations: list[Violation], db: sqlite3.Connection) -> bool:
+        fresh, known = sort_out(violations)
         numbers = report.count(db)
         options = self._options
         kills = {name.removeprefix("kill "): many for name, many in self._chaos.counts.items() if name[:5] == "kill "}

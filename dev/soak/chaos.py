@@ -40,8 +40,8 @@ class Chaos:
         """End it now, and wait until nothing is frozen or full any more."""
         self._end.set()
         self.thread.join()
-        for each in self._others:
-            each.join()
+        for thread in self._others:
+            thread.join()
         self._site.set_clock(0.0)
 
     def _run(self) -> None:
@@ -73,8 +73,8 @@ class Chaos:
         self.counts[deed.kind] += 1
         return ""
 
-    def _later(self, do: Callable[..., object], *given: object) -> None:
-        thread = threading.Thread(target=do, args=given, daemon=True)
+    def _later(self, do: Callable[..., object], *arguments: object) -> None:
+        thread = threading.Thread(target=do, args=arguments, daemon=True)
         thread.start()
         self._others.append(thread)
 
@@ -85,7 +85,7 @@ class Chaos:
                 break
         else:
             self.counts[f"{deed.kind} missed"] += 1
-            return "nobody"
+            return "no process"
         self.counts[f"{deed.kind} {victim.kind}"] += 1
         if number == signal.SIGSTOP:
             self._later(self._thaw, victim, deed.amount)
@@ -96,13 +96,13 @@ class Chaos:
         deadline = time.monotonic() + _LOOK_SECONDS
         while True:
             if kind == processes.GIT and time.monotonic() < deadline:
-                found = processes.named(self._site.home, "git")
+                running = processes.named(self._site.home, "git")
             else:
-                found = processes.of_site(self._site.home)
-            found = [each for each in found if not each.is_zombie]
-            fitting = [each for each in found if kind in ("any", each.kind)]
+                running = processes.of_site(self._site.home)
+            running = [process for process in running if not process.is_zombie]
+            fitting = [process for process in running if kind in ("any", process.kind)]
             if not fitting and time.monotonic() > deadline:
-                fitting = found
+                fitting = running
             if fitting:
                 return self._dice.choice(fitting)
             if time.monotonic() > deadline or self._end.wait(0.001 if kind == processes.GIT else _PAUSE):
@@ -154,20 +154,20 @@ class Sampler:
         while not self._end.wait(0.3):
             self.take(processes.of_site(self._site.home))
 
-    def take(self, found: list[Process]) -> None:
+    def take(self, running: list[Process]) -> None:
         """Count one look at the processes."""
         self.samples += 1
-        everything = {each.pid: each for each in found}
+        everything = {process.pid: process for process in running}
         agents = [
-            each
-            for each in found
-            if each.kind == processes.AGENT and not each.is_zombie and not _is_copy(each, everything)
+            process
+            for process in running
+            if process.kind == processes.AGENT and not process.is_zombie and not _is_copy(process, everything)
         ]
-        sessions = Counter(each.session for each in agents)
+        sessions = Counter(agent.session for agent in agents)
         self.most_agents = max(self.most_agents, len(sessions))
         for session, count in sessions.items():
             if count > 1:
-                pids = [each.pid for each in agents if each.session == session]
+                pids = [agent.pid for agent in agents if agent.session == session]
                 self.doubles.append(f"{session}: processes {pids}")
 
 

@@ -52,19 +52,19 @@ class Hand:
             os.close(file)
 
     def note_turn(self) -> None:
-        """Write down what this turn was told, once."""
+        """Write down, once, which messages the prompt of this turn holds."""
         self.prompt = _read_prompt()
         mark = os.path.join(self.ledger, f"turn-{self.turn}")
         if not self.prompt or os.path.exists(mark):
             return
-        found = _MESSAGE.findall(self.prompt)
-        self.write("turn", ids=[each[0] for each in found], folded=any(each[1] for each in found))
+        messages = _MESSAGE.findall(self.prompt)
+        self.write("turn", ids=[message[0] for message in messages], folded=any(message[1] for message in messages))
         open(mark, "w").close()
 
     # Version control.
 
     def git(self, *words: str) -> str:
-        """What git says in the worktree, tried again while the disk is full or a lock is in the way."""
+        """What git prints in the worktree; tries again while the disk is full or a lock blocks it."""
         return self._patiently(words)
 
     def _patiently(self, words: tuple[str, ...], is_done: Callable[[], bool] = lambda: False) -> str:
@@ -81,14 +81,14 @@ class Hand:
             time.sleep(0.5)
         return ""
 
-    def _unlock(self, said: str) -> None:
+    def _unlock(self, complaint: str) -> None:
         """Remove a lock of this worktree's own that a killed git left: here nothing else runs git."""
-        found = _LOCK.search(said)
-        own = found is not None and (f"/worktrees/{self.agent}/" in found[1] or f"/rook/{self.agent}/" in found[1])
-        if found is not None and own:
+        lock = _LOCK.search(complaint)
+        own = lock is not None and (f"/worktrees/{self.agent}/" in lock[1] or f"/rook/{self.agent}/" in lock[1])
+        if lock is not None and own:
             time.sleep(1.5)
-            if os.path.exists(found[1]) and time.time() - os.stat(found[1]).st_mtime > 1:
-                os.unlink(found[1])
+            if os.path.exists(lock[1]) and time.time() - os.stat(lock[1]).st_mtime > 1:
+                os.unlink(lock[1])
 
     def commit(self, message: str) -> None:
         """Commit what is there, if anything is, and write down every commit of this branch."""
@@ -129,7 +129,7 @@ class Hand:
             self.commit("found it done")
 
     def _source(self, needs: str) -> str:
-        names = [each for each in needs.split(",") if each]
+        names = [name for name in needs.split(",") if name]
         return f"NAME = {self.key!r}\nNEEDS = {names!r}\n"
 
     def _draft(self) -> str:
@@ -168,7 +168,7 @@ class Hand:
         return json.loads(done.stdout)["data"]
 
     def send(self, to: str, subject: str, *more: str, patience: float = _PATIENCE) -> bool:
-        """Send a message until it is said to be sent. Every try is a message of its own, with a number of its own."""
+        """Send a message until `rook` reports it as sent. Every try is a message with a number of its own."""
         deadline = time.monotonic() + patience
         while True:
             nonce = f"{self.key}.{os.getpid()}.{time.time_ns()}"
@@ -180,18 +180,18 @@ class Hand:
                     return False
                 time.sleep(0.5)
             else:
-                self.write("sent", nonce=nonce, ids=[each["id"] for each in sent["messages"]])
+                self.write("sent", nonce=nonce, ids=[message["id"] for message in sent["messages"]])
                 return True
 
     def look(self, *words: str) -> list[str]:
         """Read mail within the turn. The line before says that what follows may be missing."""
         self.write("look", number=os.getpid())
         try:
-            found = self.rook("mail", *words)
+            answer = self.rook("mail", *words)
         except CallFailed:
             return []
-        shown = [] if found is None else found.get("messages", [found])
-        ids = [each["id"] for each in shown]
+        shown = [] if answer is None else answer.get("messages", [answer])
+        ids = [message["id"] for message in shown]
         self.write("looked", number=os.getpid(), ids=ids)
         return ids
 
@@ -211,7 +211,7 @@ class Hand:
             alive = self.rook("status")
         except CallFailed:
             return
-        others = [each["agent"] for each in alive if each["agent"] != self.agent]
+        others = [agent["agent"] for agent in alive if agent["agent"] != self.agent]
         if others:
             to = others[int(hashlib.sha256(self.turn.encode()).hexdigest(), 16) % len(others)]
             self.send(to, f"news from {self.key}", patience=5)
@@ -246,7 +246,7 @@ def _find_program() -> int | None:
 
 
 def _read_prompt() -> str:
-    """What the agent program was told for this turn; empty where that is no file."""
+    """The prompt of this turn; empty where it is no file."""
     pid = _find_program()
     path = f"/proc/{pid}/fd/0"
     try:

@@ -67,12 +67,12 @@ class Person:
             self.failure = f"{error!r}\n{traceback.format_exc()}"
 
     def _look(self, slingers: ThreadPoolExecutor) -> None:
-        """One round: everything that is to be done now."""
+        """One round: do everything that is due."""
         agents = self._site.rook("status", "--all").data
         tasks = self._site.rook("task", "list", "--limit=0").data
         if agents is None or tasks is None:
             return
-        alive = [each for each in agents if each["state"] != "ended"]
+        alive = [agent for agent in agents if agent["state"] != "ended"]
         self.most_alive = max(self.most_alive, len(alive))
         self._plan(tasks)
         self._read_mail()
@@ -89,11 +89,11 @@ class Person:
     def unfinished(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tasks that an agent began and that have not landed."""
         keys = self.keys
-        return [each for each in tasks if each["id"] in keys and each["attempts"] and each["state"] != "COMPLETED"]
+        return [task for task in tasks if task["id"] in keys and task["attempts"] and task["state"] != "COMPLETED"]
 
     def _plan(self, tasks: list[dict[str, Any]]) -> None:
         """Keep some work ready, an epic with all its tasks at a time. What was cut off is found by its title."""
-        titles = {each["title"]: each["id"] for each in tasks}
+        titles = {task["title"]: task["id"] for task in tasks}
         self._epics |= {title: task for title, task in titles.items() if title.startswith("Epic ")}
         self._tasks |= {job.key: titles[job.key] for job in self._jobs if job.key in titles}
         for job in self._jobs:
@@ -101,7 +101,7 @@ class Person:
                 self._create(job)
         if self._is_quiet.is_set():
             return
-        open_tasks = [each for each in tasks if each["title"] in self._tasks and each["state"] == "PENDING"]
+        open_tasks = [task for task in tasks if task["title"] in self._tasks and task["state"] == "PENDING"]
         missing = self._agents + _SPARE_JOBS - len(open_tasks)
         if missing > 0 and all(job.key in self._tasks for job in self._jobs):
             fresh = [next(self._source) for _ in range(JOBS_PER_EPIC * -(-missing // JOBS_PER_EPIC))]
@@ -111,43 +111,43 @@ class Person:
 
     def _create(self, job: Job) -> None:
         if job.epic not in self._epics:
-            made = self._site.rook("epic", "create", job.epic).data
-            if made is None:
+            epic = self._site.rook("epic", "create", job.epic).data
+            if epic is None:
                 return
-            self._epics[job.epic] = made["id"]
+            self._epics[job.epic] = epic["id"]
         if not all(need in self._tasks for need in job.needs):
             return
         blockers = [f"--blocked-by={self._tasks[need]}" for need in job.needs]
         words = [f"--parent={self._epics[job.epic]}", f"--priority={job.priority}", *blockers]
         script = describe_job(job, self._site.ledger)
-        made = self._site.rook("task", "create", job.key, f"--description={script}", *words).data
-        if made is not None:
-            self._tasks[job.key] = made["id"]
+        created = self._site.rook("task", "create", job.key, f"--description={script}", *words).data
+        if created is not None:
+            self._tasks[job.key] = created["id"]
 
     def _sling(self, slingers: ThreadPoolExecutor, tasks: list[dict[str, Any]], alive: int) -> None:
         """Give every ready task an agent: some more at once than may live, to see that they are refused."""
         ready = self._site.rook("task", "list", "--ready", "--limit=0").data or []
-        began = {each["id"] for each in tasks if each["attempts"]}
+        began = {task["id"] for task in tasks if task["attempts"]}
         keys = self.keys
-        wanted = [each["id"] for each in ready if each["id"] in keys]
+        wanted = [task["id"] for task in ready if task["id"] in keys]
         if self._is_quiet.is_set():
             wanted = [task for task in wanted if task in began]
         room = self._agents - alive + (0 if self._is_quiet.is_set() else _TOO_MANY)
         list(slingers.map(self._sling_one, [(keys[task], task) for task in wanted[: max(0, room)]]))
 
-    def _sling_one(self, given: tuple[str, str]) -> None:
-        key, task = given
+    def _sling_one(self, job: tuple[str, str]) -> None:
+        key, task = job
         self._slung[key] += 1
         self._site.rook("sling", task, f"--name={key}-{self._slung[key]}")
 
     def _read_mail(self) -> None:
         """Answer what asks for an answer, then mark it as read; the rest is only read."""
-        found = self._site.rook("mail", "list", "--to=human", "--unread", "--limit=40").data or []
-        for each in found:
-            word = each["subject"].partition(" ")[0]
-            if word in ("ask", "wake", "try") and not self._serve(word, each):
+        messages = self._site.rook("mail", "list", "--to=human", "--unread", "--limit=40").data or []
+        for message in messages:
+            word = message["subject"].partition(" ")[0]
+            if word in ("ask", "wake", "try") and not self._serve(word, message):
                 continue
-            self._site.rook("mail", "read", each["id"])
+            self._site.rook("mail", "read", message["id"])
 
     def _serve(self, word: str, message: dict[str, Any]) -> bool:
         """True if the message is dealt with."""
@@ -159,8 +159,8 @@ class Person:
 
     def _retry(self, tasks: list[dict[str, Any]]) -> None:
         """Queue a landing again that failed; after some tries let another agent do the task again."""
-        in_review = {each["id"]: each for each in tasks if each["state"] == "PENDING_REVIEW"}
-        failed = [each["id"] for each in tasks if each["state"] == "FAILED" and each["id"] in self.keys]
+        in_review = {task["id"]: task for task in tasks if task["state"] == "PENDING_REVIEW"}
+        failed = [task["id"] for task in tasks if task["state"] == "FAILED" and task["id"] in self.keys]
         for task in failed:
             self._site.rook("task", "reopen", task)
         if not in_review:
@@ -179,9 +179,9 @@ class Person:
                 self._site.rook("task", "fail", task, "--reason=it does not land")
 
     def _nudge(self, alive: list[dict[str, Any]]) -> None:
-        """Write to agents that wait although nothing comes: a killed step may have asked nobody."""
+        """Write to agents that wait although nothing comes: a killed step may have sent no request."""
         now = time.monotonic()
-        waiting = {each["session_id"]: each for each in alive if each["state"] == "waiting" and not each["unread"]}
+        waiting = {agent["session_id"]: agent for agent in alive if agent["state"] == "waiting" and not agent["unread"]}
         self._silent = {session: self._silent.get(session, now) for session in waiting}
         for session, since in self._silent.items():
             if now - since > _SILENCE:

@@ -68,15 +68,15 @@ def of_site(home: Path) -> list[Process]:
 
 
 def named(home: Path, name: str) -> list[Process]:
-    """Those of them whose program has this name, by their environment alone: for what lives only for a moment."""
-    found = []
+    """Those of them whose program has this name, by their environment alone: for processes that end within a moment."""
+    running = []
     for pid in os.listdir("/proc"):
         if pid.isdecimal():
             with suppress(OSError, ValueError):
                 if Path("/proc", pid, "comm").read_text() == f"{name}\n":
                     process, is_marked = _read(int(pid), f"HOME={home}")
-                    found += [process] if is_marked else []
-    return found
+                    running += [process] if is_marked else []
+    return running
 
 
 def _read(pid: int, mark: str) -> tuple[Process, bool]:
@@ -87,7 +87,7 @@ def _read(pid: int, mark: str) -> tuple[Process, bool]:
     environ: list[str] = []
     with suppress(OSError):
         environ = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-    session = next((each.removeprefix(_SESSION) for each in environ if each.startswith(_SESSION)), "")
+    session = next((variable.removeprefix(_SESSION) for variable in environ if variable.startswith(_SESSION)), "")
     kind = _NAMES.get((folder / "comm").read_text(errors="replace").rstrip("\n")) or classify(words, session)
     return Process(pid, int(fields[19]), int(fields[1]), fields[0].decode(), kind, words, session), mark in environ
 
@@ -133,9 +133,9 @@ def end_all(home: Path, patience: float = 10.0) -> set[int]:
     """Kill everything that is left of the soak, and wait until it is gone; the numbers of what that was."""
     deadline = time.monotonic() + patience
     ended: set[int] = set()
-    while (found := [each for each in of_site(home) if not each.is_zombie]) and time.monotonic() < deadline:
-        for each in found:
-            send(each, signal.SIGKILL)
-        ended |= {each.pid for each in found}
+    while (alive := [process for process in of_site(home) if not process.is_zombie]) and time.monotonic() < deadline:
+        for process in alive:
+            send(process, signal.SIGKILL)
+        ended |= {process.pid for process in alive}
         time.sleep(0.05)
     return ended

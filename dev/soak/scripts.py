@@ -69,7 +69,7 @@ def _turns(write: _Writer) -> list[dict[str, Any]]:
 
 
 def _late(write: _Writer) -> list[dict[str, Any]]:
-    """Ask for a landing of work that the gate must turn down, and make it whole when that is said."""
+    """Ask for a landing of work that the gate must refuse, and complete the work after the refusal."""
     return [*write.begin(), *write.note(1), write.hand("try"), write.hand("check")]
 
 

@@ -40,7 +40,7 @@ class Call:
 
     @property
     def is_killed(self) -> bool:
-        """True if the client itself was killed, so that nobody knows what became of the call."""
+        """True if the client itself was killed, so that the result of the call is unknown."""
         return self.status == -signal.SIGKILL and not self.is_hung
 
     @property
@@ -68,7 +68,7 @@ class Site:
         self.clock = folder / "clock"
         self.calls: list[Call] = []
         self.is_closed = False
-        """From then on nobody calls any more: a thread that tries to ends."""
+        """Allow no call from now on: a thread that tries one ends."""
         self.no_disk = ""
         """Why the disk cannot be filled; empty if it can."""
         self._size = f"{_DISK_MEGABYTES + round(_MEGABYTES_PER_MINUTE * minutes)}m"
@@ -90,8 +90,8 @@ class Site:
         self.disk.mkdir()
         self.no_disk = self._mount()
         self.ledger.mkdir()
-        for each in (self.home, self.temporary, self.repo):
-            each.mkdir()
+        for folder in (self.home, self.temporary, self.repo):
+            folder.mkdir()
         self.set_clock(0.0)
 
     def _mount(self) -> str:
@@ -166,8 +166,8 @@ class Site:
 
     def free(self) -> int:
         """How many bytes of the disk are left."""
-        found = os.statvfs(self.disk)
-        return found.f_bavail * found.f_frsize
+        disk = os.statvfs(self.disk)
+        return disk.f_bavail * disk.f_frsize
 
     def keep(self) -> Path:
         """Take everything off the small disk into the folder itself, so that it can be looked at later."""

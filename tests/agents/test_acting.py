@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
 from den import Den
-from living import Agent
 from rookery.ops import index
 from support import add, everything
 
@@ -54,13 +54,15 @@ def test_every_option_that_names_an_agent_is_known_for_what_it_does() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(NAMES_ACTORS))
-@pytest.mark.parametrize("name", ["ada", "human", "nobody", ""])
-def test_an_agent_acts_as_nobody_else_by_an_option(rook: Rook, ada: Agent, bee: Agent, command: str, name: str) -> None:
+@pytest.mark.parametrize("name", ["ada", "human", "stranger", ""])
+def test_an_agent_cannot_act_as_another_by_an_option(
+    rook: Rook, ada: Agent, bee: Agent, command: str, name: str
+) -> None:
     before = state(rook)
     words = [*command.split(), *([] if command in ("task claim", "prime") else [ada.task])]
     for task_of in (ada, bee):
-        given = [task_of.task if each == ada.task else each for each in words]
-        refused = rook.json(*given, "--agent", name, env=bee.env)
+        call = [task_of.task if word == ada.task else word for word in words]
+        refused = rook.json(*call, "--agent", name, env=bee.env)
         assert (refused.status, refused.error["code"]) == (1, "not_permitted"), refused
         assert "--agent" in refused.error["hint"]
     assert state(rook) == before
@@ -85,7 +87,7 @@ def test_people_act_as_an_agent(rook: Rook, ada: Agent) -> None:
     assert "`ada`" in rook.json("prime", "--agent", "ada").data
 
 
-def test_an_agent_acts_as_nobody_else_by_its_environment(rook: Rook, ada: Agent, bee: Agent) -> None:
+def test_an_agent_cannot_act_as_another_by_its_environment(rook: Rook, ada: Agent, bee: Agent) -> None:
     before = state(rook)
     nameless = {name: value for name, value in bee.env.items() if name != "ROOKERY_AGENT"}
     without_token = {name: value for name, value in bee.env.items() if name != "ROOKERY_TOKEN"}
@@ -93,7 +95,7 @@ def test_an_agent_acts_as_nobody_else_by_its_environment(rook: Rook, ada: Agent,
     environments = [
         bee.env | {"ROOKERY_AGENT": "ada"},
         bee.env | {"ROOKERY_AGENT": "human"},
-        bee.env | {"ROOKERY_AGENT": "nobody"},
+        bee.env | {"ROOKERY_AGENT": "stranger"},
         bee.env | {"ROOKERY_TOKEN": "wrong"},
         nameless,
         without_token,

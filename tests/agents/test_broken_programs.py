@@ -1,4 +1,4 @@
-"""An agent's program that dies, stays or says too little: the real cause is told, and nothing is left behind."""
+"""An agent's program dies, hangs or prints too little: Rookery reports the real cause, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def den(repo: Path) -> Iterator[Den]:
 
 
 def play(den: Den, body: str) -> None:
-    """From now on agents run on a program that does this."""
+    """Let agents run on a program that does this."""
     program = den.folder.parent / "program"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)

@@ -59,18 +59,18 @@ class Scene:
 
     def pointers(self, root: Path) -> dict[str, str]:
         """Every file by which git finds worktrees, and the agents' own files."""
-        found = [*root.glob(".git/worktrees/*/gitdir"), *root.glob(".git/worktrees/*/config.worktree")]
-        found += [*root.glob(".rookery/worktrees/*/.git"), *root.glob(".rookery/worktrees/*/*"), self.outside / ".git"]
-        return {str(path): path.read_text() for path in sorted(found) if path.is_file()}
+        paths = [*root.glob(".git/worktrees/*/gitdir"), *root.glob(".git/worktrees/*/config.worktree")]
+        paths += [*root.glob(".rookery/worktrees/*/.git"), *root.glob(".rookery/worktrees/*/*"), self.outside / ".git"]
+        return {str(path): path.read_text() for path in sorted(paths) if path.is_file()}
 
 
 @pytest.fixture
 def scene(repo: Path) -> Iterator[Scene]:
-    made = Scene(repo)
-    yield made
-    if made.copy.exists():
-        end_agents(made.copy)
-        end_daemon(made.copy)
+    copied = Scene(repo)
+    yield copied
+    if copied.copy.exists():
+        end_agents(copied.copy)
+        end_daemon(copied.copy)
 
 
 def _worktrees(folder: Path) -> list[str]:
@@ -83,10 +83,10 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
     working = scene.processes()
     rook = scene.make_copy()
     first = rook.json("status", "--all")
-    said = first.err.decode()
-    assert said.count("\n") == 1, said
-    assert f"copied from {scene.original}" in said
-    states = {each["agent"]: each for each in first.data}
+    output = first.err.decode()
+    assert output.count("\n") == 1, output
+    assert f"copied from {scene.original}" in output
+    states = {agent["agent"]: agent for agent in first.data}
     for name in ("ann", "bob"):
         assert (states[name]["state"], states[name]["outcome"]) == ("ended", "stopped")
         assert states[name]["reason"] == f"copied from {scene.original}"
@@ -99,7 +99,7 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
     git(scene.copy, "worktree", "repair")
     assert git(scene.copy / ".rookery/worktrees/ann", "status", "--porcelain") == ""
     assert rook("doctor", "--fix").status == 0
-    assert [each["verdict"] for each in rook.json("worktree", "clean").data] == ["removed", "removed"]
+    assert [cleaned["verdict"] for cleaned in rook.json("worktree", "clean").data] == ["removed", "removed"]
     assert git(scene.copy, "for-each-ref", "refs/rookery/rescue/outside")
     assert scene.pointers(scene.original) == scene.before
     assert scene.processes() == working
@@ -111,7 +111,7 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
     assert (scene.copy / "own.txt").exists()
     assert not (scene.original / "own.txt").exists()
     # And so does the original.
-    assert {each["agent"]: each["state"] for each in scene.den.rook.json("status").data} == {
+    assert {agent["agent"]: agent["state"] for agent in scene.den.rook.json("status").data} == {
         "ann": "waiting",
         "bob": "working",
     }
@@ -131,7 +131,7 @@ def test_a_command_that_is_killed_on_the_way_is_followed_up(scene: Scene, step: 
     assert killed.status == -9, killed
     listed = rook.json("status", "--all")
     assert listed.err.decode().count("copied from") == 1
-    states = {each["agent"]: each["reason"] for each in listed.data}
+    states = {agent["agent"]: agent["reason"] for agent in listed.data}
     assert states == dict.fromkeys(("ann", "bob"), f"copied from {scene.original}")
     assert _worktrees(scene.copy)[1:] == [str(scene.copy / ".rookery/worktrees" / name) for name in ("ann", "bob")]
     assert scene.pointers(scene.original) == scene.before
@@ -152,7 +152,7 @@ def test_many_commands_at_once_settle_a_copy_once(scene: Scene) -> None:
 
 @pytest.mark.slow
 def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
-    """A lease, a scratch folder and a cleaning of a living process: in the copy they are nobody's."""
+    """A lease, a scratch folder and a cleaning of a living process have no owner in the copy."""
     from rookery.processes import holder
 
     me = holder.myself()
@@ -182,25 +182,25 @@ def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     assert os.path.exists(scene.original / ".rookery/worktrees/ann")
 
 
-def test_a_copy_within_the_original_is_told_from_it(project: Path) -> None:
+def test_a_copy_within_the_original_is_told_apart_from_it(project: Path) -> None:
     """Paths of one begin with those of the other."""
     git(project, "worktree", "add", "-q", "-b", "ann", ".rookery/worktrees/ann")
     inner = project / "inner"
     subprocess.run(f"mkdir {inner} && cp -a .git .rookery {inner}/", shell=True, cwd=project, check=True)
     pointers = [".git/worktrees/ann/gitdir", ".rookery/worktrees/ann/.git"]
-    before = [(project / each).read_text() for each in pointers]
+    before = [(project / pointer).read_text() for pointer in pointers]
     for _ in range(2):
         assert git_relocate.relocate(str(inner), str(project), 60, is_copy=True) in (0, 1)
-        assert [(inner / each).read_text() for each in pointers] == [
+        assert [(inner / pointer).read_text() for pointer in pointers] == [
             f"{inner}/.rookery/worktrees/ann/.git\n",
             f"gitdir: {inner}/.git/worktrees/ann\n",
         ]
-    assert [(project / each).read_text() for each in pointers] == before
+    assert [(project / pointer).read_text() for pointer in pointers] == before
     # And the other way round: the original lies in its copy.
-    for each in pointers:
-        (project / each).write_text((inner / each).read_text())
+    for pointer in pointers:
+        (project / pointer).write_text((inner / pointer).read_text())
     git_relocate.relocate(str(project), str(inner), 60, is_copy=True)
-    assert [(project / each).read_text() for each in pointers] == before
+    assert [(project / pointer).read_text() for pointer in pointers] == before
 
 
 def test_the_words_before_git_in_a_sandboxed_worktree_name_the_new_root(tmp_path: Path) -> None:
@@ -217,11 +217,11 @@ def test_the_words_before_git_in_a_sandboxed_worktree_name_the_new_root(tmp_path
     cage.keep(str(tmp_path), "ann", words, "/old/.git")
     for _ in range(2):
         cage.relocate(str(tmp_path), "/old")
-        found = cage.find(str(tmp_path / ".rookery/worktrees/ann"))
-        assert found is not None
+        kept = cage.find(str(tmp_path / ".rookery/worktrees/ann"))
+        assert kept is not None
         tree = str(tmp_path / ".rookery/worktrees/ann")
-        assert found.words == ("bwrap", "--bind", tree, tree, "--ro-bind", "/older", "/")
-        assert found.common == str(tmp_path / ".git")
+        assert kept.words == ("bwrap", "--bind", tree, tree, "--ro-bind", "/older", "/")
+        assert kept.common == str(tmp_path / ".git")
 
 
 @pytest.mark.slow
@@ -234,9 +234,9 @@ def test_a_copy_of_either_kind_has_its_own_worktrees(
     place.context().db.close()
     copy_live(Path(place.root), tmp_path / "copy")
     listed = Rook(tmp_path / "copy").json("worktree", "list").data
-    assert [(each["path"], each["state"], each["worktree"]["is_broken"]) for each in listed] == [
+    assert [(worktree["path"], worktree["state"], worktree["worktree"]["is_broken"]) for worktree in listed] == [
         (str(tmp_path / "copy/.rookery/worktrees/ann"), "ended", False)
     ]
-    assert [each["verdict"] for each in Rook(tmp_path / "copy").json("worktree", "clean").data] == ["removed"]
+    assert [cleaned["verdict"] for cleaned in Rook(tmp_path / "copy").json("worktree", "clean").data] == ["removed"]
     assert ann.vcs().status().is_clean
     assert ann.vcs().current_branch() == ann.branch

@@ -38,7 +38,7 @@ mv $2.new $2
 
 
 def test_a_caller_that_has_ended_is_no_person(project: Path) -> None:
-    """Its number may be another process's by now."""
+    """Another process may have its number by now."""
     ours, theirs = socket.socketpair()
     connection = Connection(theirs)
     assert connection.is_peer_alive()
@@ -56,8 +56,8 @@ def test_a_caller_that_has_ended_is_no_person(project: Path) -> None:
         assert isinstance(served.end(), ForgedSender)
     else:
         assert tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5)
-    for each in (connection, of_dead):
-        each.close()
+    for socket_ in (connection, of_dead):
+        socket_.close()
     ours.close()
 
 
@@ -81,33 +81,33 @@ def test_an_orphan_without_variables_is_no_person(den: Den, tmp_path: Path, mode
     refused = json.loads(out.read_text())
     assert refused["error"]["code"] == "forged_sender", refused
     assert "started by an agent" in refused["error"]["message"]
-    assert [each["title"] for each in den.rook.json("task", "list").data] == ["Escape"]
+    assert [task["title"] for task in den.rook.json("task", "list").data] == ["Escape"]
     den.rook("stop", "bee")
 
 
 def test_what_a_turn_leaves_behind_ends_with_it_also_without_the_mark(den: Den, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
-    left = f"(env -i setsid sh -c 'echo $$ > {told}.new; mv {told}.new {told}; exec sleep 1000' >/dev/null 2>&1 &)"
-    den.sling(den.task("Leave", [{"run": left}, wait_step(told), DONE]), "--name", "bee")
+    file = tmp_path / "pid"
+    left = f"(env -i setsid sh -c 'echo $$ > {file}.new; mv {file}.new {file}; exec sleep 1000' >/dev/null 2>&1 &)"
+    den.sling(den.task("Leave", [{"run": left}, wait_step(file), DONE]), "--name", "bee")
     den.wait_for("bee", "completed")
-    pid = int(told.read_text())
+    pid = int(file.read_text())
     wait_until(lambda: identify(pid) is None, 20)
 
 
 def test_what_says_that_it_is_a_runner_is_said_of_it_alone(den: Den, tmp_path: Path) -> None:
     """What it starts must end with it."""
-    told, program = tmp_path / "told", tmp_path / "bin" / "git"
-    for folder in (told, program.parent):
+    environs, program = tmp_path / "told", tmp_path / "bin" / "git"
+    for folder in (environs, program.parent):
         folder.mkdir()
     real = git(den.folder, "--exec-path")
-    program.write_text(f'#!/bin/sh\nenv > {told}/$$\nexec {real}/git "$@"\n')
+    program.write_text(f'#!/bin/sh\nenv > {environs}/$$\nexec {real}/git "$@"\n')
     program.chmod(0o755)
     env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
     den.rook("sling", den.task("Work", [{"edit": {"path": "a", "text": "a"}}, DONE]), "--name", "bee", env=env)
     den.wait_for("bee", "completed")
-    found = [each.read_text() for each in told.iterdir()]
-    assert len(found) > 3
-    assert not [each for each in found if "ROOKERY_RUNNER=" in each]
+    texts = [path.read_text() for path in environs.iterdir()]
+    assert len(texts) > 3
+    assert not [text for text in texts if "ROOKERY_RUNNER=" in text]
 
 
 def test_a_runner_that_an_agent_woke_outlives_it(den: Den, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a process on another host, or in another container, holds: nothing here takes it for dead, or signals it."""
+"""No process here takes one on another host or in another container for dead, or signals it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _on_another_host(pid: int) -> HolderId:
 
 
 def _in_another_container(pid: int) -> HolderId:
-    found = identify(pid)
-    start = holder.myself().identity.start if found is None else found.start
+    process = identify(pid)
+    start = holder.myself().identity.start if process is None else process.start
     return HolderId(Identity(pid, start), holder.host(), "1")
 
 
@@ -34,10 +34,10 @@ FORGED = pytest.mark.parametrize("forge", [_on_another_host, _in_another_contain
 
 @pytest.fixture
 def den(repo: Path) -> Den:
-    made = Den(repo)
-    made.sling(made.task("Wait", [{"wait": "mail"}]), "--name", "ann")
-    made.wait_for("ann", "waiting")
-    return made
+    project = Den(repo)
+    project.sling(project.task("Wait", [{"wait": "mail"}]), "--name", "ann")
+    project.wait_for("ann", "waiting")
+    return project
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ def innocent() -> Iterator[int]:
     child.wait()
 
 
-def _give(den: Den, found: HolderId, **changes: object) -> None:
-    """Let somebody elsewhere drive ann."""
-    row = {"runner_pid": found.pid, "runner_start": found.text} | changes
+def _give(den: Den, runner: HolderId, **changes: object) -> None:
+    """Let a process on another host or in another namespace be ann's runner."""
+    row = {"runner_pid": runner.pid, "runner_start": runner.text} | changes
     db = den.rook.open()
     db.execute(f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in row)}", tuple(row.values()))
     db.close()
 
 
 def _look_everywhere(den: Den) -> None:
-    """All that looks for what was left behind."""
+    """Run every command that looks for what killed processes left behind."""
     for words in (("status",), ("doctor", "--fix"), ("merge", "--all"), ("worktree", "clean"), ("status",)):
         ran = den.rook(*words)
         assert ran.status == 0 or words[0] == "merge", ran
@@ -67,9 +67,9 @@ def _look_everywhere(den: Den) -> None:
 
 def _turns(den: Den) -> list[tuple[object, ...]]:
     db = den.rook.open()
-    found = db.all("SELECT number, state, pid, pid_start FROM turns ORDER BY number")
+    rows = db.all("SELECT number, state, pid, pid_start FROM turns ORDER BY number")
     db.close()
-    return found
+    return rows
 
 
 @FORGED
@@ -111,21 +111,21 @@ def test_a_stop_that_is_done_elsewhere_ends_by_its_lease(den: Den, forge: object
 @FORGED
 @pytest.mark.slow
 def test_a_lease_a_scratch_folder_and_a_claim_end_by_time_alone(den: Den, forge: object, clock: object) -> None:
-    found: HolderId = forge(NOBODY)  # type: ignore[operator]
+    holder: HolderId = forge(NOBODY)  # type: ignore[operator]
     db = den.rook.open()
-    row = (found.pid, found.text, "2999-01-01T00:00:00.000Z")
+    row = (holder.pid, holder.text, "2999-01-01T00:00:00.000Z")
     db.execute("INSERT INTO merge_leases VALUES ('main', 7, 'human', ?, ?, ?)", row)
     scratch = den.folder / ".rookery" / "scratch" / "held"
     scratch.parent.mkdir(exist_ok=True)
-    scratch.with_name("held.owner").symlink_to(f"{found.pid} {found.text}")
+    scratch.with_name("held.owner").symlink_to(f"{holder.pid} {holder.text}")
     scratch.mkdir()
     claim = Claim(str(den.folder), str(den.folder / ".git"))
     claim.take("a" * 40, "b" * 40)
     owner = den.folder / ".git" / "rookery-forward.owner"
     owner.unlink()
-    owner.symlink_to(f"{found.pid} {found.text}")
+    owner.symlink_to(f"{holder.pid} {holder.text}")
     _look_everywhere(den)
-    assert db.all("SELECT token, pid FROM merge_leases") == [(7, found.pid)]
+    assert db.all("SELECT token, pid FROM merge_leases") == [(7, holder.pid)]
     assert scratch.is_dir()
     assert claim.is_owned()
     os.utime(owner, (1, 1), follow_symlinks=False)
@@ -135,22 +135,22 @@ def test_a_lease_a_scratch_folder_and_a_claim_end_by_time_alone(den: Den, forge:
     db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
     _look_everywhere(den)
     assert not scratch.exists()
-    assert db.value("SELECT pid FROM merge_leases WHERE pid = ?", (found.pid,)) is None
+    assert db.value("SELECT pid FROM merge_leases WHERE pid = ?", (holder.pid,)) is None
     db.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("column", "value"), [("host", "another"), ("namespace", "1")])
 def test_a_terminal_of_another_place_is_not_taken_for_gone(den: Den, column: str, value: str) -> None:
-    """Only where the project belongs its terminals can be seen."""
+    """Only processes on the project's own host and namespace can see its terminals."""
     db = den.rook.open()
     gone = holder.of(Identity(NOBODY, f"{proctable.this_boot()}-1"))
     there = gone.replace(**{column: value}, identity=Identity(NOBODY, "0a1b2c3d-123"))
     db.execute("UPDATE sessions SET mode = 'tmux', state = 'working'")
-    for found, outcome in ((there, None), (gone, "crashed")):
+    for runner, outcome in ((there, None), (gone, "crashed")):
         if column == "namespace" and outcome is None:
-            found = found.replace(identity=gone.identity)
-        db.execute("UPDATE sessions SET runner_pid = ?, runner_start = ?", (found.pid, found.text))
+            runner = runner.replace(identity=gone.identity)
+        db.execute("UPDATE sessions SET runner_pid = ?, runner_start = ?", (runner.pid, runner.text))
         _look_everywhere(den)
         assert den.agent("ann")["outcome"] == outcome
     db.close()
@@ -160,5 +160,5 @@ def test_a_terminal_of_another_place_is_not_taken_for_gone(den: Den, column: str
 def test_the_child_of_a_turn_is_kept_with_its_host_and_namespace(den: Den) -> None:
     [(_, _, pid, start)] = _turns(den)
     me = holder.myself()
-    found = holder.read(int(str(pid)), str(start))
-    assert (found.host, found.namespace, found.call) == (me.host, me.namespace, "")
+    owner = holder.read(int(str(pid)), str(start))
+    assert (owner.host, owner.namespace, owner.call) == (me.host, me.namespace, "")

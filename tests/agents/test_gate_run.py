@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
 from daemons import run_as_guest
-from living import Agent
 from rookery.daemon.hello import Guest
 from rookery.roles.catalog import builtin_roles
 from support import child_environ

@@ -46,7 +46,7 @@ def den(repo: Path) -> Den:
 @pytest.mark.parametrize(
     "step", ["reserved", "branch made", "worktree made", "checked_out", "provisioned", "instructed"]
 )
-def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) -> None:
+def test_a_sling_killed_before_the_agent_runs_is_undone(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
     den.killed(step, "sling", task, "--name", "bee")
 
@@ -208,7 +208,7 @@ def test_a_loop_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
     assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "not committed\n"
     assert len(git(den.folder, "log", "--format=%s", f"rook/bee/{task}").splitlines()) == 2
-    assert [each["type"] for each in den.mail(to="human")] == ["worker_done"]
+    assert [message["type"] for message in den.mail(to="human")] == ["worker_done"]
     den.assert_no_process()
 
 
@@ -250,11 +250,11 @@ def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str
 
     den.wait_for("bee", "completed")
     assert (den.folder / ".rookery/worktrees/bee/m.txt").read_text() == "the news"
-    assert all(each["read_at"] for each in den.mail(to="bee"))
+    assert all(message["read_at"] for message in den.mail(to="bee"))
 
 
 def _send_without_waking(den: Den, to: str, body: str) -> None:
-    """As if the sender were killed right after its commit, before it wakes anybody."""
+    """As if the sender were killed right after its commit, before it wakes the recipient."""
     script = (
         "import sys, rookery.flows.loop_process as p; p.react = lambda *_: None; "
         "from rookery.cli.main import main; sys.exit(main(sys.argv[1:]))"

@@ -52,9 +52,9 @@ class Scene:
 
 @pytest.fixture
 def scene(repo: Path) -> Iterator[Scene]:
-    made = Scene(repo)
-    yield made
-    for folder in (made.new, made.new.parent):
+    moved = Scene(repo)
+    yield moved
+    for folder in (moved.new, moved.new.parent):
         end_agents(folder)
         end_daemon(folder)
 
@@ -79,7 +79,7 @@ def test_a_waiting_agent_goes_on_at_the_new_place(scene: Scene) -> None:
     den = scene.move()
     first = den.rook.json("status")
     assert first.err.decode() == f"rook: this project was moved from {scene.old}: 2 worktrees were repaired\n"
-    assert [(each["agent"], each["state"]) for each in first.data] == [("ann", "waiting")]
+    assert [(agent["agent"], agent["state"]) for agent in first.data] == [("ann", "waiting")]
     assert den.rook("status").err == b""
     tree = scene.new / ".rookery" / "worktrees" / "ann"
     assert _worktrees(scene.new) == [str(scene.new), str(tree), str(outside)]
@@ -101,11 +101,11 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
     before = marked("ROOKERY_SESSION", bob["id"])
     den = scene.move()
     assert den.rook("loop", "run").status == 0
-    assert not any(is_alive(each) for each in before)
+    assert not any(is_alive(process) for process in before)
 
     def is_back() -> bool:
-        found = marked("ROOKERY_SESSION", bob["id"])
-        return any(f"ROOKERY_ROOT={scene.new}" in environ_of(each.pid) for each in found)
+        processes = marked("ROOKERY_SESSION", bob["id"])
+        return any(f"ROOKERY_ROOT={scene.new}" in environ_of(process.pid) for process in processes)
 
     wait_until(is_back)
     assert den.agent("bob")["state"] == "working"
@@ -115,7 +115,7 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
 
 @pytest.mark.slow
 def test_moved_to_another_disk_it_is_the_same_project(scene: Scene) -> None:
-    """There `mv` copies, and deletes what was."""
+    """Between disks `mv` copies the project, and then deletes the old one."""
     copy_live(scene.old, scene.new)
     shutil.rmtree(scene.old)
     _lands(Den.at(scene.new))
@@ -157,16 +157,16 @@ def test_the_doctor_says_what_became_of_it_and_repairs_it(scene: Scene) -> None:
     den = scene.move()
     pointer = scene.new / ".rookery" / "worktrees" / "ann" / ".git"
     was = pointer.read_text()
-    found = {each["name"]: each for each in den.rook.json("doctor", "--category", "location").data["checks"]}
-    assert f"was moved from {scene.old}" in found["place"]["message"]
+    checks = {check["name"]: check for check in den.rook.json("doctor", "--category", "location").data["checks"]}
+    assert f"was moved from {scene.old}" in checks["place"]["message"]
     assert pointer.read_text() == was
-    fixed = {each["name"]: each for each in den.rook.json("doctor", "--fix").data["checks"]}
+    fixed = {check["name"]: check for check in den.rook.json("doctor", "--fix").data["checks"]}
     assert "1 worktrees were repaired" in fixed["place"]["fixed"]
     assert pointer.read_text() == f"gitdir: {scene.new}/.git/worktrees/ann\n"
     # As after `git worktree repair` in a copy, which makes the original's worktree its own.
     pointer.write_text("gitdir: /gone/.git/worktrees/ann\n")
     (scene.new / ".git/worktrees/ann/gitdir").write_text("/gone/.rookery/worktrees/ann/.git\n")
-    fixed = {each["name"]: each for each in den.rook.json("doctor", "--fix").data["checks"]}
+    fixed = {check["name"]: check for check in den.rook.json("doctor", "--fix").data["checks"]}
     assert fixed["worktrees"]["fixed"] == "repaired 1 worktrees"
     _lands(den)
 
@@ -177,7 +177,7 @@ def test_by_a_link_it_is_the_same_project(scene: Scene) -> None:
     link.symlink_to(scene.old)
     seen = Den.at(link).rook.json("status")
     assert seen.err == b""
-    assert [each["agent"] for each in seen.data] == ["ann"]
+    assert [agent["agent"] for agent in seen.data] == ["ann"]
     _lands(Den.at(link))
 
 

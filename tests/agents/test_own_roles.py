@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from actions import ask_hook, ask_shell_hook, ask_tool_hook
+from agent_rows import Agent
 from conftest import Rook
 from den import DONE, Den
-from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import DENIED
 from support import wait_until, write_role
@@ -64,9 +64,9 @@ def test_an_agent_outlives_a_mistake_in_the_file_of_its_role(den: Den) -> None:
 
 def test_roles_of_the_project_are_discovered(rook: Rook) -> None:
     write_role(rook.folder, "writer", WRITER)
-    (found,) = rook.json("agents", "discover", "--role", "author").data
-    assert (found["role"], found["aliases"], found["purpose"]) == ("writer", ["author"], "writes the documentation")
-    assert "writer" in [each["role"] for each in rook.json("agents", "discover").data]
+    (role,) = rook.json("agents", "discover", "--role", "author").data
+    assert (role["role"], role["aliases"], role["purpose"]) == ("writer", ["author"], "writes the documentation")
+    assert "writer" in [role["role"] for role in rook.json("agents", "discover").data]
     refused = rook.json("agents", "discover", "--role", "wizard").error
     assert refused["code"] == "invalid_input"
     assert "writer" in refused["hint"]
@@ -78,7 +78,7 @@ def test_mail_reaches_the_groups_of_roles_and_aliases(rook: Rook) -> None:
     Agent(rook.folder, "bee")
     for group, name in (("@writers", "ink"), ("@authors", "ink"), ("@workers", "bee")):
         sent = rook.json("mail", "send", group, "--subject", "Hello", "--body", "All well?").data
-        assert [each["to"] for each in sent["messages"]] == [name], group
+        assert [message["to"] for message in sent["messages"]] == [name], group
     assert rook.json("group", "create", "writers", "bee").error["code"] == "invalid_input"
     assert rook.json("mail", "send", "@poets", "--subject", "x", "--body", "x").error["code"] == "unknown_recipient"
 
@@ -106,8 +106,8 @@ def test_an_agent_whose_role_cannot_be_read_may_use_no_tool(rook: Rook) -> None:
     for answer in (ask_hook(agent, ["status"]), ask_tool_hook(agent, "Read", {"file_path": "a"})):
         assert answer.status == DENIED
         assert str(path) in answer.err
-    told = rook.json("status", env=agent.env)
-    assert told.error["code"] == "role_invalid"
+    ran = rook.json("status", env=agent.env)
+    assert ran.error["code"] == "role_invalid"
     after = b'{"tool_name": "Bash", "tool_input": {}}'
     assert hooks.handle(str(rook.folder), agent.session_id, "post-tool", after).status == 0
     path.unlink()
@@ -120,8 +120,8 @@ def test_an_agent_whose_role_cannot_be_read_still_ends_and_its_task_is_open_agai
         assert rook(*words, env=agent.env).status == 0, words
     write_role(rook.folder, "builder", "extends: wizard")
     assert rook("hook", "stop", env=agent.env).status == 0
-    (found,) = rook.json("status", "--all").data
-    assert (found["state"], found["outcome"]) == ("ended", "completed")
+    (agent_row,) = rook.json("status", "--all").data
+    assert (agent_row["state"], agent_row["outcome"]) == ("ended", "completed")
     assert rook.json("task", "get", agent.task).data["state"] == "PENDING"
 
 
@@ -142,7 +142,7 @@ def test_only_people_sling_a_role_that_changes_agents_of_others(rook: Rook) -> N
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "tool_input"),
     [
         ("Edit", {"file_path": "notes.md"}),
         ("WebFetch", {"url": "https://example.org"}),
@@ -157,17 +157,17 @@ def test_only_people_sling_a_role_that_changes_agents_of_others(rook: Rook) -> N
         ("Bash", {"command": "python -m rookery status"}),
     ],
 )
-def test_a_tool_that_a_sling_took_away_is_denied(rook: Rook, tool: str, given: dict[str, str]) -> None:
+def test_a_tool_that_a_sling_took_away_is_denied(rook: Rook, tool: str, tool_input: dict[str, str]) -> None:
     agent = Agent(rook.folder, "bee", tools=("Read", "Grep"))
     other = Agent(rook.folder, "ant", tools=("Read", "Edit", "WebFetch", "Bash", "mcp__moon"))
-    answer = ask_tool_hook(agent, tool, given)
+    answer = ask_tool_hook(agent, tool, tool_input)
     assert answer.status == DENIED
     assert f"{tool} is not among your tools" in answer.err
-    assert "not among your tools" not in ask_tool_hook(other, tool, given).err
+    assert "not among your tools" not in ask_tool_hook(other, tool, tool_input).err
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "tool_input"),
     [
         ("Read", {"file_path": "notes.md"}),
         ("TodoWrite", {}),
@@ -175,9 +175,11 @@ def test_a_tool_that_a_sling_took_away_is_denied(rook: Rook, tool: str, given: d
         ("Bash", {"command": "rook mail send human --type worker_done --subject 'It is done' --body \"All of it\""}),
     ],
 )
-def test_what_is_left_and_what_an_agent_reports_by_is_allowed(rook: Rook, tool: str, given: dict[str, str]) -> None:
+def test_what_is_left_and_what_an_agent_reports_by_is_allowed(
+    rook: Rook, tool: str, tool_input: dict[str, str]
+) -> None:
     agent = Agent(rook.folder, "bee", tools=("Read", "Grep"))
-    assert ask_tool_hook(agent, tool, given).status == 0
+    assert ask_tool_hook(agent, tool, tool_input).status == 0
 
 
 def test_a_role_without_a_tool_is_denied_it_and_no_sling_gives_it_back(rook: Rook) -> None:
@@ -188,7 +190,7 @@ def test_a_role_without_a_tool_is_denied_it_and_no_sling_gives_it_back(rook: Roo
     refused = rook.json("sling", task, "--role", "writer", "--tools", "Read,WebFetch").error
     assert (refused["code"], refused["message"]) == ("invalid_input", "a writer has no WebFetch")
     denied = rook.json("guard", "explain", "writer").data["denied"]
-    assert "WebFetch" in next(each for each in denied if "does not have" in each["what"])["names"]
+    assert "WebFetch" in next(rule for rule in denied if "does not have" in rule["what"])["names"]
 
 
 def test_the_narrowed_tools_are_kept_and_told(rook: Rook) -> None:

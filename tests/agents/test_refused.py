@@ -1,4 +1,4 @@
-"""Every refused action, by every way to call: it is refused, and nothing is changed. Who may do it succeeds."""
+"""Every forbidden action is refused by every way to call, and changes nothing; a caller with the right succeeds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from actions import HIDDEN, REFUSED, STRIPPED, Scene, ask_hook, ask_shell_hook, calls_on, make_scene
+from agent_rows import Agent
 from conftest import git
 from daemons import OwnDaemon, has_daemon
 from den import DONE, Den
-from living import Agent
 from rookery.daemon.hello import Guest
 from rookery.db.database import Database
 from rookery.hooks.model import DENIED
@@ -27,12 +27,12 @@ from sandbox.cell import Cell, needs_bubblewrap
 from support import Ran, add, child_environ, run_rook
 from templates import copy_database, copy_repository
 
-OPERATIONS = {each.name: each for each in index.load_all()}
+OPERATIONS = {op.name: op for op in index.load_all()}
 BUILDER = builtin_roles()["builder"]
-BY_ROLE = sorted(name for name, each in OPERATIONS.items() if each.needs not in BUILDER.rights)
+BY_ROLE = sorted(name for name, op in OPERATIONS.items() if op.needs not in BUILDER.rights)
 """What no builder may: a new operation is among them by itself."""
-BY_PROGRAM = sorted(name for name, each in OPERATIONS.items() if is_for_programs(each.needs))
-OF_PEOPLE = sorted(name for name, each in OPERATIONS.items() if not PERMISSIONS[each.needs])
+BY_PROGRAM = sorted(name for name, op in OPERATIONS.items() if is_for_programs(op.needs))
+OF_PEOPLE = sorted(name for name, op in OPERATIONS.items() if not PERMISSIONS[op.needs])
 CASES = [
     *((name, command) for name, commands in REFUSED.items() for command in commands),
     *(("bee", f"<{name}>") for name in BY_ROLE),
@@ -68,10 +68,10 @@ def _make_worktree(scene: Scene, name: str) -> None:
 @pytest.fixture(scope="module")
 def daemons() -> Iterator[list[OwnDaemon]]:
     """The project's daemon, in this process, once it was asked for."""
-    found: list[OwnDaemon] = []
-    yield found
-    for each in found:
-        each.close()
+    started: list[OwnDaemon] = []
+    yield started
+    for daemon in started:
+        daemon.close()
 
 
 def words_of(scene: Scene, command: str) -> list[str]:
@@ -98,7 +98,7 @@ def check_refusal(code: str, message: str, hint: str, words: list[str]) -> None:
         mays = [
             name for name, role in builtin_roles().items() if role.rights.get(operation.needs, PROGRAM) != PROGRAM
         ] or ["people"]
-        assert all(each in message for each in mays), (words, message)
+        assert all(alternative in message for alternative in mays), (words, message)
     else:
         owners = ("ada", "bee", "drone", "queen", "human", "merle", "has no owner yet", "makes no epics", "to land")
         assert any(owner in message for owner in owners), (words, message)
@@ -118,7 +118,7 @@ def test_what_reaches_beyond_the_work_is_for_people() -> None:
         "init",
         "mail purge",
     ):
-        assert {each for each in OPERATIONS if each.startswith(group)} <= {*OF_PEOPLE}, group
+        assert {name for name in OPERATIONS if name.startswith(group)} <= {*OF_PEOPLE}, group
     assert {"agent restore", "vcs cleanup", "worktree clean", "hooks uninstall"} <= {*OF_PEOPLE} <= {*BY_ROLE}
 
 
@@ -152,7 +152,7 @@ IN_PROCESSES = [pytest.mark.slow, pytest.mark.sweep]
 
 @pytest.mark.parametrize(
     ("name", "command"),
-    [pytest.param(*each, marks=[] if _is_short(each[1]) else IN_PROCESSES) for each in CASES],
+    [pytest.param(*case, marks=[] if _is_short(case[1]) else IN_PROCESSES) for case in CASES],
 )
 def test_through_the_socket_of_a_sandbox(scene: Scene, daemons: list[OwnDaemon], name: str, command: str) -> None:
     if not daemons:
@@ -259,7 +259,7 @@ def test_a_worktree_is_rebased_by_its_agent_the_coordinator_and_people(scene: Sc
         assert run_as_anyone(scene, other, ["worktree", "rebase", "ada"]).error["code"] == "foreign_agent"
     assert run_as_anyone(scene, "queen", ["worktree", "rebase", "ada"]).error["code"] == "not_permitted"
     assert scene.state() == before
-    _set_state(scene, "ada", "working" if name == "ada" else "waiting")  # nobody else meddles while it works
+    _set_state(scene, "ada", "working" if name == "ada" else "waiting")  # no other agent may rebase it while it works
     ran = run_as_anyone(scene, name, ["worktree", "rebase", "ada"])
     _set_state(scene, "ada", "working")
     assert ran.status == 0, ran
@@ -275,7 +275,7 @@ def _set_state(scene: Scene, name: str, state: str) -> None:
 
 @pytest.mark.slow
 def test_people_are_refused_nothing_that_is_theirs(project: Path) -> None:
-    """It may not work here, as there is no terminal or snapshot; but not because of who calls."""
+    """An operation may fail, as there is no terminal or snapshot, but not because of its caller."""
     scene = make_scene(project)
     for operation in OF_PEOPLE:
         words = calls_on(OPERATIONS[operation], scene.agents["ada"], lambda _: scene.learned["ada"])[-1]
@@ -287,7 +287,7 @@ def test_people_are_refused_nothing_that_is_theirs(project: Path) -> None:
 
 
 @pytest.mark.parametrize("line", STRIPPED)
-def test_the_hook_lets_nobody_take_its_identity_off(scene: Scene, line: str) -> None:
+def test_the_hook_lets_no_agent_drop_its_identity(scene: Scene, line: str) -> None:
     answer = ask_shell_hook(scene.agents["bee"], line.format("rook mail check"))
     assert answer.status == DENIED
     assert "instead:" in answer.err
@@ -377,20 +377,20 @@ def test_in_a_real_sandbox(repo: Path, monkeypatch: pytest.MonkeyPatch, daemon: 
     ]
     lines = [forms[number % len(forms)].format(f"{words} --json") for number, words in enumerate(refused)]
     before = _of_others(db, own), git(repo, "for-each-ref", "refs/heads/main", "refs/tags")
-    said = cell.run(*lines, f"rook task update {own} --title changed --json")
+    outputs = cell.run(*lines, f"rook task update {own} --title changed --json")
     assert (_of_others(db, own), git(repo, "for-each-ref", "refs/heads/main", "refs/tags")) == before
-    for words, answer in zip(refused, said, strict=False):
+    for words, answer in zip(refused, outputs, strict=False):
         error = json.loads(answer.splitlines()[0])["error"]
         assert error["code"] in ("not_permitted", "foreign_task"), (words, answer)
         check_refusal(error["code"], error["message"], error["hint"], words.split())
-    assert db.value("SELECT title FROM tasks WHERE id = ?", (own,)) == "changed", said[-1]
+    assert db.value("SELECT title FROM tasks WHERE id = ?", (own,)) == "changed", outputs[-1]
     db.close()
     assert has_daemon(repo) == (daemon == "on")
     cell.close()
 
 
 def _of_others(db: Database, own: str) -> object:
-    """The tasks that were there before the agent, but for its own, and what happened to them."""
+    """The tasks that were there before the agent, except its own, and their events."""
     return (
         db.all("SELECT * FROM tasks WHERE id <> ? AND title IN ('Milestone', 'Another''s') ORDER BY seq", (own,)),
         db.all("SELECT type, subject FROM events WHERE subject IN (SELECT id FROM tasks WHERE title = 'Milestone')"),

@@ -76,11 +76,11 @@ def test_after_a_landing_the_state_names_no_absolute_path(repo: Path) -> None:
 
 
 def _all_texts(repo: Path) -> list[str]:
-    """Every text in every table; mail and telemetry are what agents said, and may name anything."""
+    """Every text in every table, without mail and telemetry: those are words of agents, and may name any path."""
     db = apsw.Connection(database_path(str(repo)))
     tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     tables = [name for name in tables if "search" not in name and name not in ("location", "messages")]
-    found = [
+    texts = [
         f"{name}: {value}"
         for name in tables
         for row in db.execute(f"SELECT * FROM {name}")
@@ -88,7 +88,7 @@ def _all_texts(repo: Path) -> list[str]:
         if isinstance(value, str)
     ]
     db.close()
-    return found
+    return texts
 
 
 def test_an_older_state_is_converted_and_its_place_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_an_older_state_is_converted_and_its_place_is_kept(tmp_path: Path, monke
     ]
     assert upgraded.value("SELECT log FROM gate_runs") == f".rookery/gates/{'a' * 12}/unit.log"
     assert upgraded.all("SELECT id, path FROM location") == [("", root)]
-    assert [each.worktree for each in store.sessions(upgraded)] == [
+    assert [session.worktree for session in store.sessions(upgraded)] == [
         str(tmp_path.resolve() / ".rookery/worktrees/one"),
         "/outside/two",
         str(tmp_path.resolve() / ".rookery/worktrees/three"),

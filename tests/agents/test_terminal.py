@@ -53,7 +53,7 @@ def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) ->
     ended = den.wait_for("bee", "completed")
     assert ended["turns"] >= 2
     assert (den.folder / ".rookery/worktrees/bee/answer.txt").read_text() == "Fine\n"
-    assert all(each["read_at"] for each in den.mail(to="bee"))
+    assert all(message["read_at"] for message in den.mail(to="bee"))
     den.assert_no_process()
 
 
@@ -119,7 +119,7 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
         while store.session(db, session.id).is_alive and time.monotonic() < deadline:
             watch.wait(5)
         assert store.session(db, session.id).outcome == "crashed"
-        watch.wait(0.01)  # nobody is left to look at
+        watch.wait(0.01)  # no agent is left to look at
         assert watch.screens() == {}
     db.close()
 

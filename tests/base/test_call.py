@@ -41,13 +41,13 @@ def test_a_thread_serves_its_own_call_and_no_other(tmp_path: Path) -> None:
 def test_an_interrupt_is_raised_once_though_two_threads_serve_the_call() -> None:
     shared = make_call()
     shared.interrupt()
-    ended = [each.end() for each in [Served(shared, shared.check) for _ in range(2)]]
-    assert sorted(type(each) is KeyboardInterrupt for each in ended) == [False, True]
+    ended = [served.end() for served in [Served(shared, shared.check) for _ in range(2)]]
+    assert sorted(type(error) is KeyboardInterrupt for error in ended) == [False, True]
     shared.check()
 
 
 def test_a_path_is_seen_from_the_callers_folder(tmp_path: Path) -> None:
-    asked = Served(make_call(tmp_path), lambda: [call.absolute(each) for each in ("", "a", "../b", "/c")])
+    asked = Served(make_call(tmp_path), lambda: [call.absolute(path) for path in ("", "a", "../b", "/c")])
     assert asked.value() == [str(tmp_path), str(tmp_path / "a"), str(tmp_path.parent / "b"), "/c"]
     assert call.absolute("a") == os.path.abspath("a")
 
@@ -57,7 +57,7 @@ def test_a_question_is_asked_of_the_caller() -> None:
     asked = Served(make_call(streams=streams), lambda: (call.ask("Really? "), call.ask("And now? ")))
     assert asked.value() == ("yes", "no")
     assert streams[1].getvalue() == "Really? And now? "
-    assert isinstance(Served(make_call(), lambda: call.ask("Anybody? ")).end(), EOFError)
+    assert isinstance(Served(make_call(), lambda: call.ask("Is anyone there? ")).end(), EOFError)
 
 
 _SHOW = ["/bin/sh", "-c", 'umask; pwd -P; echo "$WHO"']
@@ -183,7 +183,7 @@ def test_a_child_that_takes_too_long_is_ended_for_a_call_too(mark: Mark) -> None
 
 @pytest.mark.slow
 def test_input_and_output_of_a_slow_child_come_whole() -> None:
-    """It is waited for in slices, and none of them loses or repeats anything."""
+    """The call waits for it in slices, and no slice loses or repeats anything."""
     code = "import sys, time; time.sleep(0.5); text = sys.stdin.read(); time.sleep(0.5); print(text)"
     text = "".join(f"{number}\n" for number in range(100_000))
     assert (
@@ -245,7 +245,7 @@ def test_many_threads_start_detached_children_and_leave_no_zombies(mark: Mark, t
         return started
 
     threads = [Served(make_call("/", mark.env), work) for _ in range(8)]
-    started = [each for thread in threads for each in thread.value()]
+    started = [child for thread in threads for child in thread.value()]
     assert len(started) == 120
     wait_until(lambda: mark.carriers() == [])
     spawning.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log"))
@@ -326,15 +326,15 @@ def test_an_interrupt_ends_a_wait_without_end_whenever_it_comes() -> None:
 
 def test_what_waits_looks_again_when_it_is_woken() -> None:
     woken = make_call()
-    found: list[int] = []
+    results: list[int] = []
 
     def wait() -> list[int]:
-        while not found:
+        while not results:
             call.wait()
-        return found
+        return results
 
     waiting = Served(woken, wait)
-    found.append(1)
+    results.append(1)
     woken.wake()
     assert waiting.value() == [1]
 
@@ -348,8 +348,8 @@ def test_a_call_that_has_ended_keeps_nothing_open_and_can_be_woken() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_what_rang_before_there_was_a_bell_is_heard() -> None:
-    """Between the look of whoever waits and its wait: the call goes on, or input comes."""
+def test_a_wake_before_the_wait_is_not_lost() -> None:
+    """The call is woken after a thread has looked for work and before the thread waits."""
     early = make_call()
     early.wake()
     assert Served(early, lambda: call.wait()).value() == set()

@@ -29,18 +29,18 @@ def test_many_threads_write_one_file_and_it_is_always_whole(tmp_path: Path) -> N
             assert len(set(text)) == 1
 
     threads = [Served(make_call(), partial(write, letter)) for letter in "abcd"]
-    assert [each.end() for each in threads] == [None] * 4
+    assert [thread.end() for thread in threads] == [None] * 4
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_writers_that_meet_just_before_the_end_do_not_harm_each_other(
+def test_writers_that_rename_at_the_same_moment_do_not_harm_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has written its draft when the first of them is renamed."""
-    meeting, rename = threading.Barrier(2), os.replace
+    barrier, rename = threading.Barrier(2), os.replace
 
     def replace(source: str, target: str) -> None:
-        meeting.wait(20)
+        barrier.wait(20)
         rename(source, target)
 
     monkeypatch.setattr(os, "replace", replace)
@@ -50,7 +50,7 @@ def test_writers_that_meet_just_before_the_end_do_not_harm_each_other(
         lambda: _write_whole(str(tmp_path / "export.json"), "{}"),
     ):
         threads = [Served(make_call(), write) for _ in range(2)]
-        assert [each.end() for each in threads] == [None, None]
+        assert [thread.end() for thread in threads] == [None, None]
 
 
 def test_no_two_drafts_have_one_name() -> None:

@@ -19,8 +19,8 @@ def _own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ids_of_one_millisecond_are_in_order_and_differ() -> None:
-    made = [new_id(TASK, at=1_700_000_000.0) for _ in range(2_000)]
-    assert made == sorted(set(made))
+    new_ids = [new_id(TASK, at=1_700_000_000.0) for _ in range(2_000)]
+    assert new_ids == sorted(set(new_ids))
 
 
 def test_ids_are_in_order_when_the_clock_goes_back() -> None:
@@ -30,17 +30,17 @@ def test_ids_are_in_order_when_the_clock_goes_back() -> None:
 def test_ids_are_in_order_when_the_random_part_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     millis = 1_950_000_000_000
     monkeypatch.setattr(ids, "_last", (millis, (1 << 80) - 2))
-    made = [new_id(TASK, at=millis / 1000) for _ in range(5)]
-    assert made == sorted(set(made))
-    assert all(is_id(TASK, each) for each in made)
+    new_ids = [new_id(TASK, at=millis / 1000) for _ in range(5)]
+    assert new_ids == sorted(set(new_ids))
+    assert all(is_id(TASK, id_) for id_ in new_ids)
 
 
 @given(st.integers(0, (1 << 48) - 1))
 def test_every_time_that_fits_gives_a_valid_id(millis: int) -> None:
     ids._last = (0, 0)
-    made = new_id(TASK, at=millis / 1000)
-    assert is_id(TASK, made)
-    assert parse_id(TASK, made) == made == parse_id(TASK, made.lower()) == parse_id(TASK, made[5:])
+    id_ = new_id(TASK, at=millis / 1000)
+    assert is_id(TASK, id_)
+    assert parse_id(TASK, id_) == id_ == parse_id(TASK, id_.lower()) == parse_id(TASK, id_[5:])
 
 
 @given(st.sampled_from("01234567"), st.text(_letters, min_size=25, max_size=25), st.integers(6, 26))
@@ -49,7 +49,7 @@ def test_a_prefix_names_the_id_with_and_without_its_kind(first: str, rest: str, 
     known = [whole, "task_7" + "Z" * 25] if not whole.startswith("task_7") else [whole]
 
     def lookup(low: str, high: str) -> list[str]:
-        return [each for each in known if low <= each < high][:2]
+        return [id_ for id_ in known if low <= id_ < high][:2]
 
     assert resolve_id(TASK, whole[5 : 5 + length], lookup) == whole
     assert resolve_id(TASK, whole[: 5 + length], lookup) == whole

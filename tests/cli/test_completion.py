@@ -35,12 +35,12 @@ def plan(project: Path) -> Plan:
 
 def candidates(rook: Rook, *words: str) -> list[dict[str, str]]:
     ran = rook("--json", "complete", "--", *words)
-    found: list[dict[str, str]] = json.loads(ran.out)["data"]
-    return found
+    answer: list[dict[str, str]] = json.loads(ran.out)["data"]
+    return answer
 
 
 def offered(rook: Rook, *words: str) -> list[str]:
-    return [each["word"] for each in candidates(rook, *words)]
+    return [candidate["word"] for candidate in candidates(rook, *words)]
 
 
 def run_shell(words: list[str], folder: Path) -> str:
@@ -102,7 +102,7 @@ def in_bash(folder: Path, line: str) -> list[str]:
         '_rook; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     words = ["bash", "--norc", "-c", f"{SCRIPTS['bash']}\n{ask}"]
-    return [line[: len(line) - len(word)] + each for each in run_shell(words, folder).split()]
+    return [line[: len(line) - len(word)] + candidate for candidate in run_shell(words, folder).split()]
 
 
 def in_zsh(folder: Path, line: str) -> list[str]:
@@ -147,7 +147,7 @@ def in_fish(folder: Path, line: str) -> list[str]:
     """What fish lists, by its own command for that."""
     words = ["fish", "--no-config", "-c", f"{SCRIPTS['fish']}\ncomplete -C {line!r}"]
     before = line[: len(line) - len(line.rpartition(" ")[2])]
-    return [before + each.partition("\t")[0] for each in run_shell(words, folder).splitlines()]
+    return [before + candidate.partition("\t")[0] for candidate in run_shell(words, folder).splitlines()]
 
 
 IN: dict[str, Callable[[Path, str], list[str]]] = {"bash": in_bash, "zsh": in_zsh, "fish": in_fish}

@@ -15,9 +15,9 @@ from rookery.ops.operation import Op
 
 
 def _op(name: str) -> Op:
-    found, _ = index.find(name.split())
-    assert found is not None
-    return found
+    operation, _ = index.find(name.split())
+    assert operation is not None
+    return operation
 
 
 def _parse(name: str, *words: str, before: Globals | None = None) -> tuple[dict[str, object], Globals]:
@@ -81,7 +81,7 @@ def test_standard_input_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("is_confined", [False, True])
-def test_nobody_is_let_into_a_program_from_a_sandbox(monkeypatch: pytest.MonkeyPatch, is_confined: bool) -> None:
+def test_no_sandboxed_agent_may_attach_to_a_program(monkeypatch: pytest.MonkeyPatch, is_confined: bool) -> None:
     """`rook attach` becomes tmux for a person at a terminal: run for an agent, that would be a way out."""
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
@@ -101,9 +101,9 @@ def test_a_group_can_be_a_command_by_itself() -> None:
 
 def test_its_help_names_the_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert show_help(["merge"], Globals(help=True)) == 0
-    said = capsys.readouterr().out
-    assert "--dry-run" in said
-    assert "rook merge undo" in said
+    output = capsys.readouterr().out
+    assert "--dry-run" in output
+    assert "rook merge undo" in output
 
 
 @pytest.mark.parametrize("words", [["bee", "--json", "hello"], ["--json", "bee", "hello"], ["bee", "hello", "--json"]])

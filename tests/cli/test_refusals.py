@@ -74,22 +74,22 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     root = tmp_path_factory.mktemp("refusing")
     (root / ".rookery").mkdir()
     db = Database.create(str(root / ".rookery" / "rookery.db"))
-    found = {"root": str(root), "held": add(db, "held", priority=1)}
-    found["epic"], found["other"], found["free"] = add(db), add(db), add(db)
-    found["task"] = add(db, parent=found["epic"])
-    found["subtask"] = add(db, parent=found["task"])
-    found["other_child"] = add(db, parent=found["other"], blocked_by=(found["epic"],))
-    found["prefix"] = found["task"][:8]
+    ids = {"root": str(root), "held": add(db, "held", priority=1)}
+    ids["epic"], ids["other"], ids["free"] = add(db), add(db), add(db)
+    ids["task"] = add(db, parent=ids["epic"])
+    ids["subtask"] = add(db, parent=ids["task"])
+    ids["other_child"] = add(db, parent=ids["other"], blocked_by=(ids["epic"],))
+    ids["prefix"] = ids["task"][:8]
     lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=3e8, clock=1_769_860_800.0)
-    lifecycle.complete(db, found["free"], AUTHOR)
+    lifecycle.complete(db, ids["free"], AUTHOR)
     db.close()
-    return found
+    return ids
 
 
 def _words(line: str, names: dict[str, str]) -> list[str]:
     import shlex
 
-    return [each.format(**names) for each in shlex.split(line)]
+    return [word.format(**names) for word in shlex.split(line)]
 
 
 @pytest.mark.parametrize(("code", "line"), _REFUSED)

@@ -21,25 +21,25 @@ _TITLES = [
 
 @pytest.mark.parametrize("title", _TITLES)
 def test_titles(rook: Rook, title: str) -> None:
-    made = rook.json("task", "create", title, "--description", title, "--context", title).data
-    assert (made["title"], made["description"], made["context"]) == (title, title, title)
-    assert rook.json("task", "get", made["id"]).data == made
-    assert [each["title"] for each in rook.json("task", "list").data] == [title]
+    task = rook.json("task", "create", title, "--description", title, "--context", title).data
+    assert (task["title"], task["description"], task["context"]) == (title, title, title)
+    assert rook.json("task", "get", task["id"]).data == task
+    assert [entry["title"] for entry in rook.json("task", "list").data] == [title]
 
 
 def test_a_title_that_looks_like_an_option(rook: Rook) -> None:
     assert rook.json("task", "create", "--description=-x", "--", "--json").status == 2
-    made = rook("--json", "task", "create", "--", "--json")
-    assert made.data["title"] == "--json"
+    created = rook("--json", "task", "create", "--", "--json")
+    assert created.data["title"] == "--json"
 
 
 def test_a_megabyte_through_standard_input(rook: Rook) -> None:
     body = "é💥\r\n'\"\\\x1b" * 90_000
     assert len(body.encode()) > 1_000_000
-    made = rook.json("task", "create", "big", "--description", "-", stdin=body.encode()).data
-    assert made["description"] == body
-    rook.json("learning", "add", made["id"], "-", stdin=body.encode())
-    [learning] = rook.json("learning", "list", made["id"]).data
+    task = rook.json("task", "create", "big", "--description", "-", stdin=body.encode()).data
+    assert task["description"] == body
+    rook.json("learning", "add", task["id"], "-", stdin=body.encode())
+    [learning] = rook.json("learning", "list", task["id"]).data
     assert learning["content"] == body
 
 
@@ -66,7 +66,7 @@ def test_the_shape_of_a_task(rook: Rook) -> None:
     assert tree["children"][0]["children"][0]["task"]["id"] == subtask["id"]
 
 
-def test_the_life_of_a_task(rook: Rook) -> None:
+def test_a_task_from_creation_to_its_end(rook: Rook) -> None:
     task = rook.json("task", "create", "t").data["id"]
     claimed = rook.json("task", "claim", "--lease", "1h", "--agent", "ada").data
     assert (claimed["id"], claimed["state"], claimed["assignee"]) == (task, "IN_PROGRESS", "ada")

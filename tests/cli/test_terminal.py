@@ -46,9 +46,9 @@ def _on_terminal(folder: Path, *args: str, env: Mapping[str, str] | None = None)
 @pytest.fixture
 def evil(rook: Rook) -> str:
     """A task whose words are out to harm a terminal."""
-    made = rook.json("task", "create", _EVIL, "--description", _EVIL, "--context", _EVIL).data["id"]
-    rook("learning", "add", made, _EVIL)
-    return str(made)
+    task = rook.json("task", "create", _EVIL, "--description", _EVIL, "--context", _EVIL).data["id"]
+    rook("learning", "add", task, _EVIL)
+    return str(task)
 
 
 @pytest.mark.slow
@@ -104,10 +104,10 @@ def test_a_pipe_gets_plain_text(rook: Rook, evil: str) -> None:
 
 
 def test_quiet_prints_ids_alone(rook: Rook) -> None:
-    made = [rook("--quiet", "task", "create", f"t{n}").out.decode() for n in range(2)]
-    assert rook("task", "list", "-q").out.decode() == "".join(made)
-    assert made[0].startswith("task_")
-    assert rook("task", "next-ready", "--quiet").out.decode() == made[0]
+    ids = [rook("--quiet", "task", "create", f"t{n}").out.decode() for n in range(2)]
+    assert rook("task", "list", "-q").out.decode() == "".join(ids)
+    assert ids[0].startswith("task_")
+    assert rook("task", "next-ready", "--quiet").out.decode() == ids[0]
     assert rook("data", "export", "x.json", "-q").out == b""
 
 

@@ -19,50 +19,50 @@ def place(repo: Path) -> Place:
 
 
 def test_a_project_that_is_there(place: Place) -> None:
-    assert [found.status for found in check_project(place)] == [OK]
+    assert [finding.status for finding in check_project(place)] == [OK]
 
 
 def test_no_project_is_worth_a_warning(tmp_path: Path) -> None:
-    (found,) = check_project(Place(None, str(tmp_path)))
-    assert found.status == WARNING
-    assert "rook init" in found.hint
+    (finding,) = check_project(Place(None, str(tmp_path)))
+    assert finding.status == WARNING
+    assert "rook init" in finding.hint
 
 
 def test_a_wrong_root_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOKERY_ROOT", str(tmp_path))
-    (found,) = check_project(Place(None, str(tmp_path)))
-    assert (found.status, found.message) == (ERROR, f"ROOKERY_ROOT is {tmp_path}, and there is no project there")
+    (finding,) = check_project(Place(None, str(tmp_path)))
+    assert (finding.status, finding.message) == (ERROR, f"ROOKERY_ROOT is {tmp_path}, and there is no project there")
 
 
 def test_a_folder_without_a_database_is_an_error(repo: Path) -> None:
     (repo / ".rookery").mkdir()
     (repo / "below").mkdir()
-    (found,) = check_project(Place(None, str(repo / "below")))
-    assert (found.status, found.message) == (ERROR, f"{repo}/.rookery is there, but holds no database")
+    (finding,) = check_project(Place(None, str(repo / "below")))
+    assert (finding.status, finding.message) == (ERROR, f"{repo}/.rookery is there, but holds no database")
 
 
 def test_every_mistake_is_a_finding_of_its_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [found.status for found in check_settings(place)] == [OK]
+    assert [finding.status for finding in check_settings(place)] == [OK]
     path = Path(place.cwd) / ".rookery" / "config.yaml"
     path.write_text("tasks:\n  lease: soon\nnope: 1\n")
     monkeypatch.setenv("ROOKERY_VCS_BACKEND", "svn")
-    found = list(check_settings(place))
-    assert [one.status for one in found] == [ERROR] * 3
-    assert [one.message.split(": ")[0] for one in found] == [f"{path}:2:10", f"{path}:3:1", "ROOKERY_VCS_BACKEND"]
+    findings = list(check_settings(place))
+    assert [one.status for one in findings] == [ERROR] * 3
+    assert [one.message.split(": ")[0] for one in findings] == [f"{path}:2:10", f"{path}:3:1", "ROOKERY_VCS_BACKEND"]
 
 
 def test_a_missing_gitignore_is_written(place: Place) -> None:
-    (found,) = check_gitignore(place)
-    assert found.status == WARNING
-    assert found.repair is not None
-    found.repair()
+    (finding,) = check_gitignore(place)
+    assert finding.status == WARNING
+    assert finding.repair is not None
+    finding.repair()
     assert [one.status for one in check_gitignore(place)] == [OK]
     assert git(Path(place.cwd), "status", "--porcelain") == ""
 
 
 def test_an_empty_gitignore_counts_as_missing(place: Place) -> None:
     (Path(place.cwd) / ".rookery" / ".gitignore").touch()
-    assert [found.status for found in check_gitignore(place)] == [WARNING]
+    assert [finding.status for finding in check_gitignore(place)] == [WARNING]
 
 
 def test_outside_a_project_its_folder_is_not_asked_for(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """As editors do it: the file's place is taken by a new one."""
+    """Write as editors do: a new file replaces the old one."""
     draft = path.with_suffix(".draft")
     draft.write_text(text)
     draft.replace(path)
@@ -72,7 +72,7 @@ def test_projects_and_users_are_kept_apart(root: Path, environ: Environ, monkeyp
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "config.local.yaml"])
-def test_a_changed_file_is_read_anew(root: Path, environ: Environ, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_read_again(root: Path, environ: Environ, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _settle(monkeypatch)
     assert read_config(str(root), environ, {}).agents.max_depth == 1
     _write(root / ".rookery" / name, "agents:\n  max_depth: 2\n")
@@ -98,12 +98,12 @@ def test_variables_and_flags_are_read_every_time(root: Path, environ: Environ, m
     _settle(monkeypatch)
     read_config(str(root), environ, {})
     assert read_config(str(root), environ, {"agents.max_depth": "0"}).agents.max_depth == 0
-    given = environ.replace(settings={"ROOKERY_AGENTS_MAX_DEPTH": "2"})
-    assert read_config(str(root), given, {}).agents.max_depth == 2
+    changed = environ.replace(settings={"ROOKERY_AGENTS_MAX_DEPTH": "2"})
+    assert read_config(str(root), changed, {}).agents.max_depth == 2
     assert read_config(str(root), environ, {}).agents.max_depth == 1
 
 
-def test_a_mistake_is_told_and_not_kept(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_reported_and_not_kept(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
     _settle(monkeypatch)
     _write(root / ".rookery/config.yaml", "agents:\n  max_depth: deep\n")
     for _ in range(2):

@@ -55,7 +55,7 @@ def test_nothing_written_gives_the_defaults(layers: Layers) -> None:
     assert {str(one.origin) for entries in loaded.entries.values() for one in entries} == {"default"}
 
 
-def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
+def test_each_layer_wins_over_the_one_below(layers: Layers) -> None:
     seen = []
     for step in (
         lambda: layers.user.write_text("tasks:\n  lease: 1s\n"),
@@ -208,7 +208,7 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "place", "problem"),
     [
         ("gates: pytest\n", "1:8", "gates must be a list of mappings with name, run, paths?, timeout?, not text"),
         ("gates:\n  - pytest\n", "2:5", "mappings with name, run, paths?, timeout?, and holds text"),
@@ -226,11 +226,13 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
         ("gates:\n  - {name: a, run: b, ? [c] : d}\n", "2:25", "a key must be a word"),
     ],
 )
-def test_a_mistake_in_a_list_of_mappings_is_told_at_its_place(layers: Layers, text: str, place: str, said: str) -> None:
+def test_a_mistake_in_a_list_of_mappings_is_reported_at_its_place(
+    layers: Layers, text: str, place: str, problem: str
+) -> None:
     layers.project.write_text(text)
     (mistake,) = layers.mistakes()
     assert mistake.startswith(f"{layers.project}:{place}: ")
-    assert said in mistake
+    assert problem in mistake
 
 
 def test_outside_a_project_its_files_are_not_read(layers: Layers) -> None:
@@ -253,7 +255,7 @@ def test_anchors_are_fine(layers: Layers) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "place", "problem"),
     [
         ("tasks:\n  leese: 1h\n", "2:3", "there is no key tasks.leese (did you mean tasks.lease?)"),
         ("taks:\n  lease: 1h\n", "1:1", "there is no section taks (did you mean tasks?)"),
@@ -278,14 +280,14 @@ def test_anchors_are_fine(layers: Layers) -> None:
     ],
 )
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_mistake_is_told_at_its_place(
-    layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, text: str, place: str, said: str
+def test_a_mistake_is_reported_at_its_place(
+    layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, text: str, place: str, problem: str
 ) -> None:
     monkeypatch.setattr(yaml_file, "LOADER", loader)
     layers.project.write_text(text)
     (mistake,) = layers.mistakes()
     assert mistake.startswith(f"{layers.project}:{place}: ")
-    assert said in mistake
+    assert problem in mistake
 
 
 def test_bytes_that_are_not_utf8(layers: Layers) -> None:
@@ -335,14 +337,14 @@ def test_a_file_of_any_size_is_not_read(layers: Layers) -> None:
     assert layers.mistakes() == [f"{layers.project}:1:1: it is larger than 256 KiB"]
 
 
-def test_every_mistake_of_every_layer_is_told_at_once(layers: Layers) -> None:
+def test_every_mistake_of_every_layer_is_reported_at_once(layers: Layers) -> None:
     layers.user.write_text("tasks:\n  lease: x\n")
     layers.project.write_text("nope: 1\nvcs:\n  backend: svn\n  timeout: y\n")
     layers.local.write_text("a: *gone")
     layers.environment["ROOKERY_VCS_TIMEOUT"] = "z"
     layers.flags["tasks.lese"] = "1h"
-    told = layers.mistakes()
-    assert [line.split(": ")[0].replace(str(layers.root), "") for line in told] == [
+    mistakes = layers.mistakes()
+    assert [line.split(": ")[0].replace(str(layers.root), "") for line in mistakes] == [
         f"{layers.user}:2:10",
         "/.rookery/config.yaml:1:1",
         "/.rookery/config.yaml:3:12",
@@ -351,7 +353,7 @@ def test_every_mistake_of_every_layer_is_told_at_once(layers: Layers) -> None:
         "ROOKERY_VCS_TIMEOUT",
         "-c tasks.lese",
     ]
-    assert told[-1].endswith("(did you mean tasks.lease?)")
+    assert mistakes[-1].endswith("(did you mean tasks.lease?)")
 
 
 def test_a_variable_that_looks_like_ours_must_be_ours(layers: Layers) -> None:
@@ -432,8 +434,8 @@ def test_no_file_does_more_than_be_invalid(tmp_path: Path, loader: type, data: b
         path = tmp_path / "any.yaml"
         path.write_bytes(data)
         environ = read_environ({"HOME": str(tmp_path)}).replace(user_config=str(path))
-        told = mistakes_or_none(environ, {})
-    assert all(line.startswith(f"{path}:") for line in told)
+        mistakes = mistakes_or_none(environ, {})
+    assert all(line.startswith(f"{path}:") for line in mistakes)
 
 
 @given(flags=st.dictionaries(st.sampled_from(sorted(keys())) | st.text(), st.text(), max_size=4))

@@ -109,7 +109,7 @@ except UntrustedState as error:
     assert done.stdout == f"{name}/.rookery may not be looked into\n"
 
 
-def test_a_folder_of_the_state_is_made_whoever_else_makes_it_and_no_project_that_is_gone(tmp_path: Path) -> None:
+def test_a_folder_of_the_state_is_made_though_another_makes_it_too_and_no_project_that_is_gone(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(make_state_folder, [str(tmp_path / "run")] * 64))
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700

@@ -51,8 +51,8 @@ class StrangeModel:
 
 
 def test_every_field_type_has_a_kind() -> None:
-    found = {key.field: key.kind for key in read_sections(Model)["shapes"].keys}
-    assert found == {
+    kinds = {key.field: key.kind for key in read_sections(Model)["shapes"].keys}
+    assert kinds == {
         "word": str,
         "switch": bool,
         "count": int,

@@ -35,7 +35,7 @@ def test_every_key_of_the_template_can_be_uncommented_as_it_stands(tmp_path: Pat
     (tmp_path / "config.yaml").write_text(text)
     loaded = load_config(None, environ, {})
     assert loaded.config == Config()
-    assert {said[-1].origin.layer for said in loaded.entries.values()} == {"user"}
+    assert {values[-1].origin.layer for values in loaded.entries.values()} == {"user"}
 
 
 def test_the_template_tells_what_each_key_is_for() -> None:

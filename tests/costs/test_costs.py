@@ -36,5 +36,5 @@ def test_an_entry_that_is_not_a_price_is_refused(entry: str) -> None:
 
 
 def test_nothing_used_sums_up_to_nothing(db: Database) -> None:
-    found = sum_up(db, "agent", agent=None, run=None, since=None)
-    assert (found.rows, found.total.dollars) == ((), 0)
+    costs = sum_up(db, "agent", agent=None, run=None, since=None)
+    assert (costs.rows, costs.total.dollars) == ((), 0)

@@ -33,7 +33,7 @@ def test_what_a_running_turn_has_used_is_counted(project: Path, by: str, name: s
         (row,) = _first(project, "--by", by)["rows"]
         assert (row["name"], row["turns"], row["input"], row["output"]) == (name, 1, 1000, 100)
         assert row["dollars"] > 0
-        assert _first(project, "--agent", "nobody")["rows"] == []
+        assert _first(project, "--agent", "stranger")["rows"] == []
     finally:
         rook("stop", "bee", "--clean")
 
@@ -61,7 +61,7 @@ def test_only_what_is_younger_counts_and_each_message_once(tmp_path: Path) -> No
         {"timestamp": at, "type": "assistant", "message": {"id": id_, "model": "m", "usage": {"input_tokens": 10}}}
         for at, id_ in (("2026-01-01T00:00:00.000Z", "a"), ("2026-01-02T00:00:00.000Z", "b"))
     ]
-    (place / "s.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [*lines, lines[1]]))
+    (place / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[1]]))
     (used,) = usage_since(str(tmp_path), "2026-01-01T12:00:00.000Z")
     assert used["input"] == 10
     assert usage_since(str(tmp_path / "nowhere"), "") == []

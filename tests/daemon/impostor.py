@@ -1,4 +1,4 @@
-"""Something else in the place of a daemon."""
+"""A socket and a lock file that look like a daemon's, and are not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def write_lock(root: str, content: bytes) -> None:
     """Write the lock file, behind what shows that it is no copy."""
     path = Path(address.lock_path(root))
     path.touch()
-    found = path.stat()
-    path.write_bytes(f"{found.st_dev}:{found.st_ino} ".encode() + content)
+    stat = path.stat()
+    path.write_bytes(f"{stat.st_dev}:{stat.st_ino} ".encode() + content)
 
 
 class Impostor:
@@ -58,5 +58,5 @@ class Impostor:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
         self._listener.close()
-        for each in self._kept:
-            each.close()
+        for connection in self._kept:
+            connection.close()

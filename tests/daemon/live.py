@@ -84,16 +84,16 @@ class Live:
     @property
     def place(self) -> address.Address:
         """Where the daemon is."""
-        found = address.read_address(self.root)
-        assert found is not None
-        return found
+        place = address.read_address(self.root)
+        assert place is not None
+        return place
 
     @property
     def identity(self) -> Identity:
         """The daemon's process."""
-        found = self.place.process
-        assert found is not None
-        return found
+        process = self.place.process
+        assert process is not None
+        return process
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Signal the daemon; after one that ends it, wait for that."""
@@ -103,7 +103,7 @@ class Live:
             wait_until(lambda: not is_alive(daemon))
 
     def log(self) -> str:
-        """What the daemon has said."""
+        """The daemon's log."""
         return Path(address.log_path(self.root)).read_text()
 
     def close(self) -> None:
@@ -121,16 +121,16 @@ class Live:
 
     def _end_all(self) -> bool:
         """Kill whatever runs for the project; False if nothing did."""
-        found = [*background_of(self.folder), *pids_with("ROOKERY_ROOT", self.root)]
-        for pid in found:
+        pids = [*background_of(self.folder), *pids_with("ROOKERY_ROOT", self.root)]
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return bool(found)
+        return bool(pids)
 
 
 def processes_of(folder: str) -> list[str]:
     """The command lines of the daemon's processes that name a folder, with their numbers."""
-    found = []
+    lines = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -138,8 +138,8 @@ def processes_of(folder: str) -> list[str]:
             except OSError:
                 continue
             if any(b"rookery.daemon" in word for word in words) and any(folder.encode() in word for word in words):
-                found.append(f"{name} {b' '.join(words)!r}")
-    return found
+                lines.append(f"{name} {b' '.join(words)!r}")
+    return lines
 
 
 def wait_for_dialogue(caller: subprocess.Popen[bytes]) -> None:
@@ -157,7 +157,7 @@ def wait_for_dialogue(caller: subprocess.Popen[bytes]) -> None:
 @pytest.fixture
 def live(project: Path) -> Iterator[Live]:
     """A project whose commands go through its daemon, which is ended by its number; nothing may be left of it."""
-    found = Live(project)
-    yield found
-    found.close()
-    wait_until(lambda: processes_of(str(project)) == [])  # one that was told to leave may be about to
+    running = Live(project)
+    yield running
+    running.close()
+    wait_until(lambda: processes_of(str(project)) == [])  # a daemon that was asked to leave may still run

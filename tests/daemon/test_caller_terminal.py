@@ -21,9 +21,9 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from conftest import git
 from daemons import OwnDaemon, hello, receive, workers_of
-from living import Agent
 from rookery.base.call import serving
 from rookery.client import frames
 from rookery.daemon.client_connection import Connection
@@ -85,7 +85,7 @@ class Terminal:
         os.close(self._file)
 
 
-def test_a_terminal_that_changes_its_size_is_told_to_the_operation(live: Live) -> None:
+def test_an_operation_learns_that_the_terminal_changed_its_size(live: Live) -> None:
     live.run("task", "list")
     title = " ".join(["word"] * 40)
     terminal = Terminal(live, *client_argv("task", "create", title, "--description", "-"), columns=60)
@@ -124,13 +124,13 @@ def test_a_client_that_is_stopped_leaves_the_keyboard_to_the_shell_and_goes_on(l
     assert shell is not None
     try:
         terminal.type(f"{shlex.join(client_argv('task', 'create', 'one', '--description', '-'))}\n")
-        wait_until(lambda: [each for each in descendants(shell) if _catches_resize(each.pid)])
+        wait_until(lambda: [process for process in descendants(shell) if _catches_resize(process.pid)])
         (client,) = descendants(shell)
         terminal.type("before\n")
         wait_until(lambda: "before" in terminal.shown and not _has_input(client.pid))
         terminal.type("\x1a")  # which drops what no process has read
         wait_until(lambda: (row := read_one(client.pid)) is not None and row.is_stopped)
-        terminal.type("echo typed-$((20 + 22))\n")  # to the shell, and to nobody else
+        terminal.type("echo typed-$((20 + 22))\n")  # to the shell alone
         wait_until(lambda: "typed-42" in terminal.shown)
         assert live.run("task", "list", "--json").data == []
         terminal.type("fg\n")
@@ -196,7 +196,7 @@ def _spent(pid: int) -> list[str]:
 def _gates_of(worker: int) -> list[int]:
     """Processes that run for it, without those that have ended and not been collected: their collector is stopped."""
     parent = identify(worker)
-    rows = [read_one(each.pid) for each in descendants(parent)] if parent else []
+    rows = [read_one(process.pid) for process in descendants(parent)] if parent else []
     return [row.pid for row in rows if row is not None and not row.is_dead]
 
 
@@ -237,9 +237,9 @@ def test_an_operation_stops_while_its_caller_does_not_read(tmp_path: Path) -> No
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 @pytest.mark.parametrize("is_guest", [True, False])

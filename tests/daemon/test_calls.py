@@ -38,8 +38,8 @@ MEGABYTE = 1 << 20
 def make_long_task(live: Live, megabytes: int = 4) -> str:
     """A task whose description is long."""
     text = b"0123456789abcde\n" * (megabytes * MEGABYTE // 16)
-    found: str = live.run("task", "create", "long", "--description", "-", "--json", stdin=text).data["id"]
-    return found
+    task: str = live.run("task", "create", "long", "--description", "-", "--json", stdin=text).data["id"]
+    return task
 
 
 def test_large_input_and_output_arrive_whole(live: Live) -> None:
@@ -66,7 +66,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(live: Live) -> None:
 def test_output_that_cannot_be_written_is_an_error(
     live: Live, where: str | None, mode: str, options: tuple[str, ...]
 ) -> None:
-    """The same of a lost error output is not: there is nowhere to say it."""
+    """A lost error output is not: there is nowhere to report it."""
     redirect = f">{where}" if where else ">&-"
     env = live.environ({"ROOKERY_DAEMON": mode})
 
@@ -156,7 +156,7 @@ def test_an_interrupt_before_the_daemon_has_the_call_is_quiet(live: Live) -> Non
 def _has_socket(pid: int) -> bool:
     files = Path(f"/proc/{pid}/fd")
     with suppress(FileNotFoundError):  # one that was closed meanwhile
-        return any(os.readlink(each).startswith("socket:") for each in files.iterdir())
+        return any(os.readlink(path).startswith("socket:") for path in files.iterdir())
     return False
 
 
@@ -172,7 +172,7 @@ def test_a_caller_that_vanishes_takes_its_operation_along(live: Live) -> None:
     assert is_alive(live.identity)
 
 
-def test_a_stopped_caller_holds_nobody_else_and_loses_nothing(live: Live) -> None:
+def test_a_stopped_caller_blocks_no_other_and_loses_nothing(live: Live) -> None:
     task = make_long_task(live)
     caller = live.start("task", "get", task, "--json")
     caller.send_signal(signal.SIGSTOP)
@@ -200,12 +200,12 @@ def test_a_caller_that_does_not_read_keeps_no_query_open(live: Live) -> None:
 def test_sixty_four_callers_at_once(live: Live) -> None:
     live.run("task", "list")
     callers = [live.start("task", "create", f"task {number}", "--json") for number in range(64)]
-    made = [json.loads(caller.communicate(timeout=120)[0])["data"]["id"] for caller in callers]
-    assert len(set(made)) == 64
+    ids = [json.loads(caller.communicate(timeout=120)[0])["data"]["id"] for caller in callers]
+    assert len(set(ids)) == 64
     assert len(live.run("task", "list", "--json", "--limit", "100").data) == 64
 
 
-def test_sixty_four_that_wait_for_input_delay_nobody(live: Live) -> None:
+def test_sixty_four_that_wait_for_input_delay_no_other(live: Live) -> None:
     live.run("task", "list")
     callers = [live.start("task", "create", f"task {number}", "--description", "-") for number in range(70)]
     try:
@@ -217,7 +217,7 @@ def test_sixty_four_that_wait_for_input_delay_nobody(live: Live) -> None:
     assert {caller.returncode for caller in callers} == {0}
 
 
-def test_an_operation_that_crashes_harms_nobody(live: Live) -> None:
+def test_an_operation_that_crashes_harms_no_other_call(live: Live) -> None:
     waiting = live.start("task", "create", "one", "--description", "-", "--json")
     wait_for_dialogue(waiting)
     caller = live.start("mail", "wait", "--timeout", "10m")
@@ -310,7 +310,7 @@ def test_a_terminal_that_does_not_know_every_sign_shows_the_rest(live: Live) -> 
     assert b"\xe2" not in shown
 
 
-def test_a_bug_is_told_with_its_log(live: Live) -> None:
+def test_a_bug_is_reported_with_its_log(live: Live) -> None:
     (live.folder / ".rookery" / "rookery.db").write_bytes(b"no database" * 100)
     ran = live.run("task", "list", "--json")
     assert ran.error["code"] == "storage_damaged"
@@ -331,20 +331,20 @@ def test_a_folder_that_is_gone(live: Live, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["error"]["message"] == "the current folder is gone"
 
 
-def test_the_daemon_killed_during_a_call_is_told_and_the_next_call_works(live: Live) -> None:
+def test_a_daemon_killed_during_a_call_is_reported_and_the_next_call_works(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("task", "create", "one", "--description", "-")
     wait_for_dialogue(caller)
     live.kill()
     assert caller.wait(30) == 1
     assert caller.stderr is not None
-    said = caller.stderr.read()
-    assert b"the daemon stopped while it ran this" in said
-    assert b"`rook events --limit 5` shows the last changes" in said
+    output = caller.stderr.read()
+    assert b"the daemon stopped while it ran this" in output
+    assert b"`rook events --limit 5` shows the last changes" in output
     assert live.run("task", "list", "--json").data == []
 
 
-def test_the_daemon_killed_during_a_call_is_told_as_json_where_that_is_asked_for(live: Live) -> None:
+def test_a_daemon_killed_during_a_call_is_reported_as_json_where_that_is_asked_for(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("task", "create", "one", "--description", "-", "--json")
     wait_for_dialogue(caller)
@@ -404,15 +404,15 @@ def test_a_process_of_its_own_outlives_the_daemon(live: Live) -> None:
 
 
 def _workers(live: Live) -> list[Identity]:
-    found = [identify(pid) for pid in workers_of(live.folder)]
-    return [each for each in found if each is not None]
+    workers = [identify(pid) for pid in workers_of(live.folder)]
+    return [worker for worker in workers if worker is not None]
 
 
 def _threads(live: Live) -> int:
     return len(os.listdir(f"/proc/{live.place.pid}/task"))
 
 
-def test_callers_that_do_not_read_keep_nobody_waiting(live: Live) -> None:
+def test_callers_that_do_not_read_delay_no_other(live: Live) -> None:
     task = make_long_task(live, 2)
     callers = [live.start("task", "get", task, "--json") for _ in range(66)]
     wait_until(lambda: _threads(live) > 60)

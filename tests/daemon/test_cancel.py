@@ -27,9 +27,9 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT has_begun() UNION ALL SELECT x + 1 FRO
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 def query(project: Path, begun: threading.Event) -> None:

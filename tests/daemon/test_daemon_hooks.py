@@ -15,8 +15,8 @@ from impostor import Impostor
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import hello
-from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon import address
@@ -76,13 +76,13 @@ def test_stopped_it_denies_and_loses_no_other_event(live: Live, bee: Agent) -> N
 def turns(live: Live) -> list[str]:
     """The states of the agent's turns."""
     db = Database.open(database_path(live.root))
-    found = [row[0] for row in db.all("SELECT state FROM turns")]
+    states = [row[0] for row in db.all("SELECT state FROM turns")]
     db.close()
-    return found
+    return states
 
 
 @pytest.mark.parametrize(("event", "tries"), [("post-tool", 1), ("stop", 3)])
-def test_the_end_of_a_turn_is_told_again_if_the_daemon_was_killed_over_it(
+def test_the_end_of_a_turn_is_reported_again_if_the_daemon_was_killed_over_it(
     live: Live, bee: Agent, event: str, tries: int
 ) -> None:
     """Nothing else is: it may have been done already."""
@@ -133,10 +133,10 @@ ANSWERS: dict[str, bytes | None] = {
 
 @pytest.fixture
 def pretend(live: Live) -> Iterator[Callable[[bytes | None], None]]:
-    found: list[Impostor] = []
-    yield lambda answer: found.append(Impostor(live, answer))
-    for each in found:
-        each.close()
+    impostors: list[Impostor] = []
+    yield lambda answer: impostors.append(Impostor(live, answer))
+    for impostor in impostors:
+        impostor.close()
     Path(address.lock_path(live.root)).unlink()
 
 
@@ -179,7 +179,7 @@ def test_an_agent_without_a_project_gets_no_tool(live: Live, bee: Agent, tmp_pat
     assert done.returncode == 2
 
 
-def test_hooks_without_a_message_keep_nobody_waiting(live: Live, bee: Agent) -> None:
+def test_hooks_without_a_message_delay_no_other_caller(live: Live, bee: Agent) -> None:
     live.run("task", "list")
     begin = hello(frames.HOOK, ["pre-tool"], live.folder, bee.env)
     lines = []

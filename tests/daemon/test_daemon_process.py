@@ -14,8 +14,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from daemons import workers_of
-from living import Agent
 from rookery.daemon import address
 from rookery.processes.proctable import lineage
 from rookery.processes.proctree import end_tree, identify, is_alive, marked
@@ -55,21 +55,21 @@ def report(live: Live, limit: tuple[int, int]) -> dict[str, Any]:
         capture_output=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def test_when_it_is_ready_only_the_loop_has_a_thread_and_a_computing_one_will_not_hold_the_others(live: Live) -> None:
-    found = report(live, (256, 1024))
-    assert found["switch"] == pytest.approx(0.0005)
-    assert (found["threads"], found["listens"], found["frozen"], found["umask"]) == (2, True, True, 0o077)
+    process = report(live, (256, 1024))
+    assert process["switch"] == pytest.approx(0.0005)
+    assert (process["threads"], process["listens"], process["frozen"], process["umask"]) == (2, True, True, 0o077)
 
 
-@pytest.mark.parametrize(("given", "raised"), [((256, 1024), 1024), ((256, 8192), 4096), ((6000, 8192), 6000)])
-def test_it_may_open_more_files_than_its_starter(live: Live, given: tuple[int, int], raised: int) -> None:
-    if given[1] > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
+@pytest.mark.parametrize(("limits", "raised"), [((256, 1024), 1024), ((256, 8192), 4096), ((6000, 8192), 6000)])
+def test_it_may_open_more_files_than_its_starter(live: Live, limits: tuple[int, int], raised: int) -> None:
+    if limits[1] > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
         pytest.skip("this machine allows fewer")
-    assert report(live, given)["files"] == [raised, given[1]]
+    assert report(live, limits)["files"] == [raised, limits[1]]
 
 
 def test_status_shows_what_limits_it(live: Live) -> None:
@@ -80,11 +80,11 @@ def test_status_shows_what_limits_it(live: Live) -> None:
         check=True,
         capture_output=True,
     )
-    found = live.run("daemon", "status", "--json").data
+    status = live.run("daemon", "status", "--json").data
     own = Path(f"/proc/{live.place.pid}/cgroup").read_text().strip().rpartition("::")[2]
-    assert (found["nice"], found["open_files_limit"], found["cgroup"]) == (7, "300", own or None)
+    assert (status["nice"], status["open_files_limit"], status["cgroup"]) == (7, "300", own or None)
     shown = live.run("daemon", "status").out.decode()
-    assert all(str(each) in shown for each in (7, "300", own))
+    assert all(str(value) in shown for value in (7, "300", own))
 
 
 def test_no_open_file_of_its_starter_is_its_own(live: Live, tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_no_open_file_of_its_starter_is_its_own(live: Live, tmp_path: Path) -> N
         for file in opened:
             os.close(file)
     files = Path(f"/proc/{live.place.pid}/fd")
-    beyond = [os.readlink(each) for each in files.iterdir() if int(each.name) > 2]
+    beyond = [os.readlink(path) for path in files.iterdir() if int(path.name) > 2]
     assert address.lock_path(live.root) in beyond  # what it has can be seen
-    assert [each for each in beyond if each.startswith(str(tmp_path)) and ".rookery" not in each] == []
+    assert [path for path in beyond if path.startswith(str(tmp_path)) and ".rookery" not in path] == []
 
 
 def test_none_is_started_from_within_a_sandbox(live: Live) -> None:
@@ -164,8 +164,8 @@ def test_nothing_of_the_callers_python_has_a_part_in_it(live: Live, tmp_path: Pa
     caller = live.start("mail", "wait", "--timeout", "10m", env=env)
     wait_until(lambda: workers_of(live.folder))
     for pid in (live.place.pid, *workers_of(live.folder)):
-        names = [each.partition(b"=")[0] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
-        assert [each for each in names if each.startswith(b"PYTHON")] == []
+        names = [variable.partition(b"=")[0] for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+        assert [variable_name for variable_name in names if variable_name.startswith(b"PYTHON")] == []
     caller.kill()
     assert live.run("data", "export", "all.json", env=env).status == 0
     assert not trace.exists()

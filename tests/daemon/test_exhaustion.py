@@ -13,8 +13,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.client import frames
 from rookery.daemon import calls, server
 from rookery.daemon.hello import Guest
@@ -51,9 +51,9 @@ def test_after_all_its_files_were_open_it_serves_again(live: Live) -> None:
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 @pytest.fixture
@@ -75,12 +75,12 @@ def test_where_no_thread_can_be_started_a_call_is_dropped_and_the_next_one_serve
         line.sendall(frames.CALL)
         with pytest.raises(ConnectionResetError):
             line.recv(1)  # nothing was taken, so its client asks again
-    assert daemon.said == ["a call was dropped: can't start new thread"]
+    assert daemon.log == ["a call was dropped: can't start new thread"]
     no_threads.undo()
     for _ in range(2):
-        found = daemon.run(["task", "list"], project, child_environ(), b"", 20)
-        assert found is not None
-        assert found[0] == 0
+        result = daemon.run(["task", "list"], project, child_environ(), b"", 20)
+        assert result is not None
+        assert result[0] == 0
     wait_until(lambda: not daemon.daemon.is_busy)
 
 
@@ -108,10 +108,10 @@ def test_where_no_further_thread_can_be_started_a_call_waits_for_one(
         assert receive(second)[0] == frames.TAKEN
         assert receive(second) == (frames.EXIT, b"0")
         second.close()
-    assert daemon.said == []
+    assert daemon.log == []
 
 
-def test_a_process_that_cannot_be_started_for_a_call_harms_nobody(
+def test_a_process_that_cannot_be_started_for_a_call_harms_no_other(
     project: Path, daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> int:
@@ -123,21 +123,21 @@ def test_a_process_that_cannot_be_started_for_a_call_harms_nobody(
             line.settimeout(20)
             line.sendall(hello(frames.RUN, ["data", "export", "x"], project, child_environ()))
             assert receive(line) == (b"", b"")
-    wait_until(lambda: daemon.said)
-    assert daemon.said == ["a call failed: OSError: [Errno 24] Too many open files"]
-    found = daemon.run(["data", "export", "all.json"], project, child_environ(), b"", 60)
-    assert found is not None
-    assert found[0] == 0
+    wait_until(lambda: daemon.log)
+    assert daemon.log == ["a call failed: OSError: [Errno 24] Too many open files"]
+    result = daemon.run(["data", "export", "all.json"], project, child_environ(), b"", 60)
+    assert result is not None
+    assert result[0] == 0
 
 
-def test_those_who_say_nothing_keep_nobody_waiting_and_are_dropped(
+def test_silent_connections_delay_no_caller_and_are_dropped(
     daemon: OwnDaemon, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = [daemon.connect() for _ in range(server._MOST_THREADS + 10)]
     try:
-        found = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
-        assert found is not None
-        assert found[0] == 0
+        result = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
+        assert result is not None
+        assert result[0] == 0
         monkeypatch.setattr("rookery.daemon.server.time.monotonic", lambda: 1e12)
         daemon.daemon.look()
         for line in silent:
@@ -164,8 +164,8 @@ def test_an_agent_in_a_sandbox_has_so_many_calls_at_once_and_no_more(
         assert lines[-1].recv(1) == b""  # hung up on: its client asks again
         lines[0].sendall(hello(frames.RUN, ["status", "--json"], project, {}))
         assert receive(lines[0])[0] == frames.TAKEN
-        found = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
-        assert found is not None
+        result = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
+        assert result is not None
     finally:
         for line in lines:
             line.close()

@@ -1,4 +1,4 @@
-"""Calls from a sandbox: whose socket it is says who calls, and what the caller says of itself counts for nothing."""
+"""Calls from a sandbox: the socket identifies the caller, and what the caller says of itself counts for nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive, run_as_guest
-from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon.hello import Guest
@@ -33,9 +33,9 @@ def guest_of(agent: Agent) -> Guest:
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 def test_it_is_the_agent_whose_socket_it_is(project: Path, bee: Agent) -> None:
@@ -57,7 +57,7 @@ def test_nothing_outside_can_be_named_and_no_daemon_be_stopped(project: Path, be
     assert status == 1, err
 
 
-def test_after_its_session_has_ended_it_is_nobody(project: Path, bee: Agent) -> None:
+def test_after_its_session_has_ended_it_is_no_caller(project: Path, bee: Agent) -> None:
     bee.end()
     status, _, err = run_as_guest(str(project), guest_of(bee), "mail", "check")
     assert status == 1
@@ -133,7 +133,9 @@ def test_a_socket_that_was_removed_is_bound_again_and_ends_with_its_link(
     wait_until(lambda: not place.exists())
 
 
-def test_a_host_whose_socket_cannot_be_bound_again_is_told(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
+def test_a_host_whose_socket_cannot_be_bound_again_loses_its_connection(
+    daemon: OwnDaemon, bee: Agent, place: Path
+) -> None:
     with daemon.connect() as line:
         line.settimeout(20)
         line.sendall(hello(frames.LISTEN, [str(place)], bee.root, bee.env))
@@ -175,12 +177,14 @@ def test_the_session_of_another_project_is_not_this_ones(daemon: OwnDaemon, bee:
         frames.pack(frames.CALL, frames.pack_fields([b"1", b"run", b"/", b"22", b"000", b"80", b"utf-8", b"0"])),
     ],
 )
-def test_what_makes_no_sense_is_dropped_and_harms_nobody(daemon: OwnDaemon, project: Path, request_: bytes) -> None:
+def test_what_makes_no_sense_is_dropped_and_harms_no_other_caller(
+    daemon: OwnDaemon, project: Path, request_: bytes
+) -> None:
     with daemon.connect() as line:
         line.settimeout(20)
         line.sendall(request_)
         line.shutdown(socket.SHUT_WR)
         assert line.recv(10) == b""
-    found = daemon.run(["task", "list"], project, child_environ(), b"", 20)
-    assert found is not None
-    assert found[0] == 0
+    result = daemon.run(["task", "list"], project, child_environ(), b"", 20)
+    assert result is not None
+    assert result[0] == 0

@@ -18,8 +18,8 @@ import pytest
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.base.call import sleep
 from rookery.client import frames
 from rookery.daemon import calls, clients, fingerprint, main
@@ -41,15 +41,15 @@ def test_only_code_that_is_strictly_newer_replaces_it(
     file.parent.mkdir()
     file.touch()
     os.utime(file, ns=(100 * SECOND, 100 * SECOND))
-    found = Fingerprint(str(tmp_path))
+    code = Fingerprint(str(tmp_path))
     os.utime(file, ns=(0, (100 + change) * SECOND))
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "a.py").touch()  # compiled later, of the same code
-    assert found.is_outdated() is is_newer
+    assert code.is_outdated() is is_newer
 
 
 @pytest.mark.parametrize("how", ["write", "replace", "add", "folder"])
-def test_a_change_is_told_of_by_the_system_so_that_nothing_is_looked_at_before(
+def test_the_system_reports_a_change_so_that_no_file_is_read_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(fingerprint, "_LOOK_AGAIN", -1.0)
@@ -59,9 +59,9 @@ def test_a_change_is_told_of_by_the_system_so_that_nothing_is_looked_at_before(
     file = code / "inner" / "a.py"
     file.write_text("old")
     os.utime(file, (100, 100))
-    found = Fingerprint(str(code))
-    found.watch()
-    assert not found.is_outdated()  # what changed before it was watched is seen by the first look
+    watched = Fingerprint(str(code))
+    watched.watch()
+    assert not watched.is_outdated()  # what changed before it was watched is seen by the first look
     newest = fingerprint.newest_change
 
     def note(folder: str) -> int:
@@ -69,7 +69,7 @@ def test_a_change_is_told_of_by_the_system_so_that_nothing_is_looked_at_before(
         return newest(folder)
 
     monkeypatch.setattr(fingerprint, "newest_change", note)
-    assert not found.is_outdated()
+    assert not watched.is_outdated()
     assert looks == []
     if how == "write":
         file.write_text("new")
@@ -82,7 +82,7 @@ def test_a_change_is_told_of_by_the_system_so_that_nothing_is_looked_at_before(
         (tmp_path / "package").mkdir()
         (tmp_path / "package" / "b.py").write_text("new")
         (tmp_path / "package").rename(code / "package")
-    assert found.is_outdated()
+    assert watched.is_outdated()
     assert looks[0] == str(code)
 
 
@@ -90,9 +90,9 @@ def test_in_the_middle_of_an_upgrade_nothing_is_newer(tmp_path: Path, monkeypatc
     monkeypatch.setattr(fingerprint, "_LOOK_AGAIN", -1.0)
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").touch()
-    found = Fingerprint(str(tmp_path / "code"))
+    code = Fingerprint(str(tmp_path / "code"))
     shutil.rmtree(tmp_path / "code")
-    assert not found.is_outdated()
+    assert not code.is_outdated()
 
 
 @pytest.mark.slow
@@ -157,12 +157,12 @@ def test_no_call_loads_a_module_when_it_is_ready(project: Path) -> None:
     """Files are replaced under a living daemon: what it loads then may be of another version."""
     bee = Agent(project, "bee")
     (project / ".rookery" / "run").mkdir()
-    short = [each for group in index.GROUPS for each in index.load_group(group) if not each.long]
-    words = [[*each.name.split(), "--help"] for each in short] + [each.split() for each in _CALLS]
+    short = [operation for group in index.GROUPS for operation in index.load_group(group) if not operation.long]
+    words = [[*operation.name.split(), "--help"] for operation in short] + [line.split() for line in _CALLS]
     asked: list[Any] = []
-    for each in words:
+    for command in words:
         env = child_environ()
-        asked += [("run", each, env, "000"), ("run", each, env, "011"), ("run", [*each, "--json"], env, "000")]
+        asked += [("run", command, env, "000"), ("run", command, env, "011"), ("run", [*command, "--json"], env, "000")]
     events = ("session-start", "prompt", "pre-tool", "post-tool", "stop", "notification", "session-end")
     asked += [("hook", [event], child_environ(bee.env), "000") for event in events]
     asked += [("hook", [event], child_environ(), "000") for event in events]
@@ -181,25 +181,25 @@ def test_no_call_loads_a_module_when_it_is_ready(project: Path) -> None:
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 def test_one_that_has_grown_large_leaves_when_it_is_idle(daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < main._resident() < main._MOST_BYTES * 10
     monkeypatch.setattr(main, "_resident", lambda: 150 * 1024 * 1024)
     main._leave_if_idle(daemon.daemon)
-    assert daemon.said == []
+    assert daemon.log == []
     monkeypatch.setattr(main, "_resident", lambda: 150 * 1024 * 1024 + 1)
     with daemon.connect() as line:
         line.sendall(frames.CALL)  # a call is under way
         wait_until(lambda: daemon.daemon.is_busy)
         main._leave_if_idle(daemon.daemon)
-        assert daemon.said == []
+        assert daemon.log == []
     wait_until(lambda: not daemon.daemon.is_busy)
     main._leave_if_idle(daemon.daemon)
-    assert daemon.said == ["leaving: it has grown large, and the next one starts small"]
+    assert daemon.log == ["leaving: it has grown large, and the next one starts small"]
 
 
 def test_it_looks_at_least_every_minute(daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,16 +220,16 @@ def test_few_connections_are_kept(tmp_path: Path) -> None:
     path = str(tmp_path / "x.db")
     opened = [apsw.Connection(path) for _ in range(12)]
     kept = pool.Pool()
-    for each in opened:
-        kept.keep(path, kept.identify(path), each)
+    for connection in opened:
+        kept.keep(path, kept.identify(path), connection)
     assert sum(kept.take(path) is not None for _ in range(12)) == 8
     kept.close()
-    for each in opened:
-        each.close()
+    for connection in opened:
+        connection.close()
 
 
 class Held:
-    """An operation in the daemon that goes on until it is told to end."""
+    """An operation in the daemon that runs until the test ends it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, is_stubborn: bool = False) -> None:
         self.begun, self.go = threading.Event(), threading.Event()

@@ -18,8 +18,8 @@ from impostor import Impostor
 from live import Live, wait_for_dialogue
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.client import frames, hook
 from rookery.daemon import address, calls, server
 from support import SOURCE, Ran, child_environ
@@ -134,9 +134,9 @@ def test_a_daemon_that_leaves_while_hooks_come_answers_all_of_them(live: Live, b
 
 @pytest.fixture
 def daemon(project: Path) -> Iterator[OwnDaemon]:
-    found = OwnDaemon(str(project))
-    yield found
-    found.close()
+    own = OwnDaemon(str(project))
+    yield own
+    own.close()
 
 
 def test_sixty_four_busy_calls_delay_no_hook(daemon: OwnDaemon, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

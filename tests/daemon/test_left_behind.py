@@ -38,8 +38,8 @@ def test_the_run_fails_if_a_daemon_is_left(tmp_path: Path, forgets: bool) -> Non
         timeout=120,
         check=False,
     )
-    said = done.stdout.decode()
-    assert (done.returncode != 0) is forgets, said
-    assert ("daemons were left behind" in said) is forgets
-    assert "1 passed" in said
+    output = done.stdout.decode()
+    assert (done.returncode != 0) is forgets, output
+    assert ("daemons were left behind" in output) is forgets
+    assert "1 passed" in output
     assert daemons_under(tmp_path) == []

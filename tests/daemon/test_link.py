@@ -11,8 +11,8 @@ import pytest
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import hello, receive
-from living import Agent
 from rookery.client import frames
 from rookery.daemon import address
 from rookery.daemon.hello import Guest
@@ -26,19 +26,19 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def bee(live: Live) -> Iterator[Agent]:
-    found = Agent(live.folder, "bee")
-    folder = Path(socket_folder(found.session_id))
+    agent = Agent(live.folder, "bee")
+    folder = Path(socket_folder(agent.session_id))
     folder.mkdir(parents=True, mode=0o700)
-    yield found
+    yield agent
     shutil.rmtree(folder)
 
 
 @pytest.fixture
 def link(live: Live, bee: Agent) -> Iterator[Link]:
     guest = Guest(bee.session_id, child_environ({**bee.env, "ROOKERY_CONFINED": "1"}), live.root)
-    found = Link(live.root, f"{socket_folder(bee.session_id)}/rook", guest)
-    yield found
-    found.close()
+    link_ = Link(live.root, f"{socket_folder(bee.session_id)}/rook", guest)
+    yield link_
+    link_.close()
 
 
 def answers(agent: Agent) -> bool:

@@ -1,4 +1,4 @@
-"""The loop in real daemons: what happens while nobody calls, and when they are killed."""
+"""The loop in real daemons: what happens while there are no calls, and when they are killed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pair(live: Live) -> Live:
 
 
 def sling(live: Live, name: str, steps: list[Any]) -> str:
-    """Bring an agent to life on a script; its task."""
+    """Start an agent on a script; return its task."""
     script = f"```rook-script\n{yaml.safe_dump(steps)}```"
     created = live.run("task", "create", f"Task of {name}", "--description", script, "--json")
     task = str(created.data["id"])
@@ -84,7 +84,7 @@ def test_a_killed_daemon_interrupts_no_turn_and_is_back_while_one_is_running(pai
     for _ in range(3):
         before = pair.identity
         pair.kill()
-        # Nobody calls: the runner starts the next one.
+        # Without any call: the runner starts the next one.
         wait_until(lambda before=before: has_daemon(pair.folder) and pair.place.process != before, 30)  # type: ignore[misc]
         assert is_alive(runner)
     go.touch()
@@ -200,8 +200,8 @@ def test_forty_waiting_agents_have_no_process_and_cost_nothing(pair: Live) -> No
     sessions = [row[0] for row in db.all("SELECT id FROM sessions")]
     db.close()
     pair.run("task", "create", "something happens")
-    assert not any(marked("ROOKERY_SESSION", each) for each in sessions)
-    assert not any(marked("ROOKERY_RUNNER", each) for each in sessions)
+    assert not any(marked("ROOKERY_SESSION", session) for session in sessions)
+    assert not any(marked("ROOKERY_RUNNER", session) for session in sessions)
     wait_until(lambda: _idle(pair), 60)
     assert "cannot" not in pair.log()
 
@@ -236,9 +236,9 @@ def test_the_loop_explains_itself(pair: Live) -> None:
     assert shown.status == 0, shown
     assert b"A process runs the loop." in shown.out
     assert b"bee" in shown.out
-    found = pair.run("loop", "explain", "--json").data
-    assert (found["runs"], found["actions"], found["timers"]) == (True, [], [])
-    assert found["facts"]["sessions"][0]["state"] == "waiting"
+    explained = pair.run("loop", "explain", "--json").data
+    assert (explained["runs"], explained["actions"], explained["timers"]) == (True, [], [])
+    assert explained["facts"]["sessions"][0]["state"] == "waiting"
 
 
 def test_settings_that_cannot_be_read_do_not_end_the_loop(pair: Live) -> None:
@@ -272,18 +272,18 @@ def test_the_first_person_after_it_hears_that_a_project_was_copied_or_moved(
         subprocess.run(["cp", "-r", pair.root, there.root], check=True)
     else:
         os.rename(pair.root, there.root)
-    told = f"this project was {how} from {pair.root}"
+    notice = f"this project was {how} from {pair.root}"
     try:
         asked = there.run("status", env={"ROOKERY_AGENT": "bee", "ROOKERY_TOKEN": "not a person"})
-        assert told not in asked.err.decode()
+        assert notice not in asked.err.decode()
 
         first = there.run("status")
 
         assert first.status == 0, first
-        assert first.err.decode().startswith(f"rook: {told}"), first
+        assert first.err.decode().startswith(f"rook: {notice}"), first
         assert first.err.count(b"\n") == 1
         assert there.run("status").err == b""
-        assert there.log().count(told) == 1
+        assert there.log().count(notice) == 1
     finally:
         there.close()
         if how == "moved":

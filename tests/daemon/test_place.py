@@ -21,8 +21,8 @@ from impostor import write_lock
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon
-from living import Agent
 from rookery.base.errors import ProgramFailed
 from rookery.client import frames
 from rookery.client.connection import Connection
@@ -78,12 +78,12 @@ def test_the_lock_file_names_socket_host_boot_and_namespace(root: str) -> None:
     address.write_address(lock, address.describe_self(root, {}, "1", "now"))
     os.close(lock)
     first = Path(address.lock_path(root)).read_text().splitlines()[0]
-    found = address.read_address(root)
-    assert found is not None
+    place = address.read_address(root)
+    assert place is not None
     lock_file = os.stat(address.lock_path(root))
-    assert first == f"{lock_file.st_dev}:{lock_file.st_ino} {found.socket}"
-    assert found.socket == f"{root}/.rookery/run/daemon.sock"
-    held = holder.read(found.pid, found.holder)
+    assert first == f"{lock_file.st_dev}:{lock_file.st_ino} {place.socket}"
+    assert place.socket == f"{root}/.rookery/run/daemon.sock"
+    held = holder.read(place.pid, place.holder)
     assert held.identity.pid == os.getpid()
     assert held.host == os.uname().nodename
     assert proctable.boot_of(held.identity) == proctable.this_boot()
@@ -113,7 +113,7 @@ def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
     os.utime(tmp_path / "file.sock", (0, 0))
     address.sweep(str(tmp_path), time.time())
     address.sweep(str(tmp_path / "missing"), 0)
-    left = {each.name for each in tmp_path.iterdir()}
+    left = {path.name for path in tmp_path.iterdir()}
     assert left == {"served.sock", "new.sock", "file.sock", "sandbox-new", "sandbox-used", "other"}
     for line in lines:
         line.close()
@@ -123,9 +123,9 @@ def test_the_longest_path_of_a_socket(tmp_path: Path) -> None:
     rest = len(os.fsencode("/.rookery/run/daemon.sock"))
     for length, is_beside in ((103, True), (104, False)):
         root = "/" + "x" * (length - rest - 1)
-        found = address.socket_path(root, None)
-        assert (found == f"{root}/.rookery/run/daemon.sock") is is_beside
-        assert len(os.fsencode(found)) <= 103
+        path = address.socket_path(root, None)
+        assert (path == f"{root}/.rookery/run/daemon.sock") is is_beside
+        assert len(os.fsencode(path)) <= 103
     assert address.socket_path("/" + "x" * 200, f"/{'y' * 90}").startswith(f"/tmp/rookery-{os.getuid()}/")
 
 
@@ -170,17 +170,17 @@ def test_junk_in_the_lock_file_is_replaced(live: Live, junk: str) -> None:
     (live.folder / ".rookery" / "run").mkdir()
     write_lock(live.root, JUNK[junk])
     assert live.run("daemon", "status", "--json").data["is_running"] is False
-    found = live.run("task", "create", "one", "--json")
-    assert (found.data["title"], found.err) == ("one", b"")
+    ran = live.run("task", "create", "one", "--json")
+    assert (ran.data["title"], ran.err) == ("one", b"")
     assert live.log().count("serving") == 1
 
 
-def is_denied_and_told(live: Live, bee: Agent) -> None:
+def is_denied_and_reported(live: Live, bee: Agent) -> None:
     """Commands of people run, and say with one line that no daemon does it; no tool runs."""
-    found = live.run("task", "create", "one", "--json")
-    assert found.data["title"] == "one"
-    assert found.err.count(b"\n") == 1
-    assert found.err.endswith(b"; running in this process instead\n")
+    ran = live.run("task", "create", "one", "--json")
+    assert ran.data["title"] == "one"
+    assert ran.err.count(b"\n") == 1
+    assert ran.err.endswith(b"; running in this process instead\n")
     assert live.hook("pre-tool", FINE, bee.env).status == 2
 
 
@@ -189,7 +189,7 @@ def test_a_lock_that_is_held_by_one_who_does_not_listen(live: Live) -> None:
     bee = Agent(live.folder, "bee")
     (live.folder / ".rookery" / "run").mkdir()
     with lock_held(live.root, fcntl.LOCK_EX):
-        is_denied_and_told(live, bee)
+        is_denied_and_reported(live, bee)
         assert address.read_address(live.root) is None
     assert live.run("task", "list", "--json").err == b""
 
@@ -236,7 +236,7 @@ def test_a_queue_that_is_full(live: Live) -> None:
             except BlockingIOError:
                 break
         assert len(lines) > 200
-        is_denied_and_told(live, bee)
+        is_denied_and_reported(live, bee)
     finally:
         for line in lines:
             line.close()
@@ -268,8 +268,8 @@ def test_the_folder_of_the_socket_may_be_removed(tmp_path: Path, project: Path) 
             assert live.run("task", "create", "one", "--json", env=env).err == b""
             first = live.identity
             shutil.rmtree(f"{near}/1000")
-            found = live.run("task", "list", "--json", env=env)
-            assert (len(found.data), found.err) == (1, b"")
+            ran = live.run("task", "list", "--json", env=env)
+            assert (len(ran.data), ran.err) == (1, b"")
             assert live.identity != first
             wait_until(lambda: not is_alive(first))
         finally:
@@ -278,11 +278,11 @@ def test_the_folder_of_the_socket_may_be_removed(tmp_path: Path, project: Path) 
 
 def test_a_folder_for_sockets_that_cannot_be_made_is_not_used() -> None:
     with tempfile.NamedTemporaryFile(dir="/tmp") as file:
-        found = address.socket_path("/" + "x" * 200, file.name)
-    assert found.startswith(f"/tmp/rookery-{os.getuid()}/")
+        path = address.socket_path("/" + "x" * 200, file.name)
+    assert path.startswith(f"/tmp/rookery-{os.getuid()}/")
 
 
-def as_nobody(script: str, *words: str) -> subprocess.Popen[bytes]:
+def as_another_user(script: str, *words: str) -> subprocess.Popen[bytes]:
     """A process of another user."""
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", f"import _socket, posix; posix.setuid({NOBODY}){script}", *words],
@@ -330,26 +330,26 @@ def test_another_user_is_not_served(project: Path, open_folder: Path) -> None:
     try:
         daemon.daemon.listen(str(open_folder / "s"))
         os.chmod(open_folder / "s", 0o666)
-        with as_nobody(_CONNECT, str(open_folder / "s")) as caller:
+        with as_another_user(_CONNECT, str(open_folder / "s")) as caller:
             assert caller.communicate(timeout=30)[0] == b"got "
-        wait_until(lambda: daemon.said == [f"a call was dropped: it is user {NOBODY}"])
+        wait_until(lambda: daemon.log == [f"a call was dropped: it is user {NOBODY}"])
     finally:
         daemon.close()
 
 
 @needs_root
 @pytest.mark.slow
-def test_nothing_is_told_to_the_daemon_of_another_user(live: Live, open_folder: Path) -> None:
+def test_the_daemon_of_another_user_gets_no_request(live: Live, open_folder: Path) -> None:
     bee = Agent(live.folder, "bee")
     (live.folder / ".rookery" / "run").mkdir()
     path = str(open_folder / "s")
     write_lock(live.root, f"{path}\n{json.dumps({**WHOLE, 'socket': path})}\n".encode())
     answer = frames.pack(frames.TAKEN) + frames.pack(frames.EXIT, b"0")
-    with as_nobody(_LISTEN, path, answer.hex()) as other:
+    with as_another_user(_LISTEN, path, answer.hex()) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"here\n"
         try:
-            is_denied_and_told(live, bee)
+            is_denied_and_reported(live, bee)
         finally:
             other.kill()
     Path(address.lock_path(live.root)).unlink()

@@ -58,16 +58,16 @@ def users_of_the_process(known: dict[str, Module]) -> list[str]:
 
 def unbounded(known: dict[str, Module]) -> list[str]:
     """What a module keeps without a limit: results by their arguments, and containers that begin empty."""
-    found = []
+    unlimited = []
     for module in known.values():
         for node in module.tree.body:
-            if isinstance(node, ast.FunctionDef) and any(_is_unbounded(each) for each in node.decorator_list):
-                found.append(f"{module.name}.{node.name}")
+            if isinstance(node, ast.FunctionDef) and any(_is_unbounded(decorator) for decorator in node.decorator_list):
+                unlimited.append(f"{module.name}.{node.name}")
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if ast.unparse(node.value) in ("{}", "[]", "set()", "dict()", "list()"):
-                    found.append(f"{module.name}.{ast.unparse(target)}")
-    return found
+                    unlimited.append(f"{module.name}.{ast.unparse(target)}")
+    return unlimited
 
 
 def _is_unbounded(decorator: ast.expr) -> bool:
@@ -81,7 +81,7 @@ def other_sqlite(known: dict[str, Module]) -> list[str]:
         f"{module.name}:{node.lineno}"
         for module in known.values()
         for node in ast.walk(module.tree)
-        if (isinstance(node, ast.Import) and any(each.name.startswith("sqlite3") for each in node.names))
+        if (isinstance(node, ast.Import) and any(alias.name.startswith("sqlite3") for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sqlite3"))
     ]
 
@@ -133,7 +133,7 @@ def _watch(event: str, args: tuple[object, ...]) -> None:
 def test_no_call_forks_or_opens_the_database_by_itself(project: Path) -> None:
     """A copy of a process with threads has their locks, and none of the threads that would release them.
 
-    And whoever closes a plain file drops the locks that SQLite has on it in the same process.
+    And closing a plain file drops the locks that SQLite has on it in the same process.
     """
     global _is_watching
     sys.addaudithook(_watch)

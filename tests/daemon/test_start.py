@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def titles(ran: Ran) -> list[str]:
-    return [each["title"] for each in ran.data]
+    return [task["title"] for task in ran.data]
 
 
 def test_the_first_command_starts_it_and_the_next_one_finds_it(live: Live) -> None:
@@ -60,8 +60,8 @@ def test_it_has_a_clean_environment_and_nothing_of_its_starter(live: Live) -> No
     live.run("task", "list", env=marks)
     pid = live.place.pid
     environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    names = {each.partition(b"=")[0].decode() for each in environ if each}
-    assert {each for each in names if each.startswith(("ROOKERY_", "LD_", "GIT_"))} == {"ROOKERY_SERVES"}
+    names = {variable.partition(b"=")[0].decode() for variable in environ if variable}
+    assert {name for name in names if name.startswith(("ROOKERY_", "LD_", "GIT_"))} == {"ROOKERY_SERVES"}
     assert "PYTHONSTARTUP" not in names
     assert os.readlink(f"/proc/{pid}/cwd") == live.root
     assert os.getsid(pid) == pid
@@ -69,18 +69,18 @@ def test_it_has_a_clean_environment_and_nothing_of_its_starter(live: Live) -> No
 
 
 def test_it_holds_no_stream_of_its_starter(live: Live) -> None:
-    """`$(rook status)` waits until everybody has closed the pipe."""
-    kept, given = os.pipe()
-    os.set_inheritable(given, True)
+    """`$(rook status)` waits until every process has closed the pipe."""
+    kept, inherited = os.pipe()
+    os.set_inheritable(inherited, True)
     done = subprocess.run(
         client_argv("task", "list"),
         cwd=live.folder,
         env=live.environ(),
-        pass_fds=[given],
+        pass_fds=[inherited],
         capture_output=True,
         check=True,
     )
-    os.close(given)
+    os.close(inherited)
     assert done.returncode == 0
     assert os.read(kept, 1) == b""
     os.close(kept)
@@ -108,18 +108,18 @@ def test_off_runs_in_the_calling_process(live: Live) -> None:
 
 def test_what_looks_after_the_daemon_starts_none(live: Live) -> None:
     assert live.run("daemon", "status", "--json").data["is_running"] is False
-    stopped = live.run("daemon", "stop", "--json")  # what is wanted is so already
+    stopped = live.run("daemon", "stop", "--json")  # it is stopped already
     assert (stopped.status, stopped.data["stopped_pid"]) == (0, None)
     assert address.read_address(live.root) is None
 
 
 def test_status_stop_restart_and_logs(live: Live) -> None:
     live.run("task", "list")
-    found = live.run("daemon", "status", "--json").data
-    assert found["answers"] is True
-    assert found["pid"] == live.place.pid
-    assert found["resident_bytes"] > 1_000_000
-    assert found["cgroup"] is None or found["cgroup"].startswith("/")
+    status = live.run("daemon", "status", "--json").data
+    assert status["answers"] is True
+    assert status["pid"] == live.place.pid
+    assert status["resident_bytes"] > 1_000_000
+    assert status["cgroup"] is None or status["cgroup"].startswith("/")
     before = live.identity
     assert live.run("daemon", "restart", "--json").data["pid"] != before.pid
     assert not is_alive(before)
@@ -129,11 +129,11 @@ def test_status_stop_restart_and_logs(live: Live) -> None:
     assert [line.partition("] ")[2] for line in lines].count("gone") == 2
 
 
-def test_of_one_that_was_stopped_by_a_signal_it_is_said_so_at_once(live: Live) -> None:
+def test_status_reports_a_stopped_daemon_at_once(live: Live) -> None:
     live.run("task", "list")
     live.kill(signal.SIGSTOP)
-    found = live.run("daemon", "status", "--json").data
-    assert (found["is_running"], found["answers"]) == (True, False)
+    status = live.run("daemon", "status", "--json").data
+    assert (status["is_running"], status["answers"]) == (True, False)
     refused = live.run("daemon", "stop", "--json")
     assert refused.error["message"] == f"the daemon, process {live.place.pid}, is stopped"
     live.kill(signal.SIGCONT)
@@ -144,8 +144,8 @@ def test_junk_in_its_lock_file_does_not_hide_it(live: Live) -> None:
     daemon = live.identity
     for words in (["task", "list"], ["daemon", "status"]):
         Path(address.lock_path(live.root)).write_text("junk")
-        found = live.run(*words)
-        assert (found.status, found.err) == (0, b"")
+        ran = live.run(*words)
+        assert (ran.status, ran.err) == (0, b"")
         assert live.identity == daemon
     Path(address.lock_path(live.root)).write_text("junk")
     assert live.run("daemon", "stop", "--json").data["stopped_pid"] == daemon.pid
@@ -164,15 +164,15 @@ while True:
 """
 
 
-def test_one_of_an_older_version_that_nobody_finds_is_asked_to_leave(live: Live) -> None:
+def test_one_of_an_older_version_that_no_client_finds_is_asked_to_leave(live: Live) -> None:
     (live.folder / ".rookery" / "run").mkdir()
     argv = [sys.executable, "-c", _OLDER, live.root]
     env = child_environ({proctable.SERVES: live.root})
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) as older:
         assert older.stdout is not None
         assert older.stdout.readline() == b"here\n"
-        found = live.run("task", "create", "one", "--json")
-        assert (found.data["title"], found.err) == ("one", b"")
+        ran = live.run("task", "create", "one", "--json")
+        assert (ran.data["title"], ran.err) == ("one", b"")
         assert older.wait(20) == -signal.SIGTERM
 
 
@@ -199,13 +199,13 @@ def test_its_workers_do_not_end_with_an_agent_above_them(live: Live) -> None:
     caller = live.start("mail", "wait", "--timeout", "1h")
     wait_for_dialogue(caller)
     wait_until(lambda: workers_of(live.folder))
-    assert [outlives_starter(each) for each in workers_of(live.folder)] == [True]
+    assert [outlives_starter(worker) for worker in workers_of(live.folder)] == [True]
 
 
 def test_a_copied_project_has_a_daemon_of_its_own(live: Live, tmp_path: Path) -> None:
     live.run("task", "create", "one")
     copy = Live(tmp_path / "copy")
-    shutil.copytree(live.folder, copy.folder, ignore=lambda _, names: [each for each in names if each.endswith("sock")])
+    shutil.copytree(live.folder, copy.folder, ignore=lambda _, names: [name for name in names if name.endswith("sock")])
     assert (copy.folder / ".rookery/run/daemon.lock").exists()
     try:
         assert copy.run("daemon", "status", "--json").data["is_running"] is False
@@ -253,9 +253,9 @@ def test_a_socket_that_was_removed_is_bound_again(live: Live) -> None:
     live.run("task", "create", "one")
     daemon = live.identity
     os.unlink(live.place.socket)
-    found = live.run("task", "list", "--json")
-    assert titles(found) == ["one"]
-    assert found.err == b""
+    ran = live.run("task", "list", "--json")
+    assert titles(ran) == ["one"]
+    assert ran.err == b""
     assert live.identity == daemon
     assert is_alive(daemon)
 
@@ -293,8 +293,8 @@ def test_a_folder_for_sockets_that_another_prepared_is_refused(tmp_path: Path) -
 def test_a_linked_worktree_has_the_daemon_of_its_project(live: Live) -> None:
     subprocess.run(["git", "worktree", "add", "-q", "../linked"], cwd=live.folder, check=True, capture_output=True)
     live.run("task", "create", "one")
-    found = live.run("task", "list", "--json", folder=live.folder.parent / "linked")
-    assert titles(found) == ["one"]
+    ran = live.run("task", "list", "--json", folder=live.folder.parent / "linked")
+    assert titles(ran) == ["one"]
     assert live.log().count("serving") == 1
 
 
@@ -308,19 +308,19 @@ def test_a_folder_that_is_named_decides_whose_daemon_it_is(live: Live, tmp_path:
     assert refused.error["code"] == "not_initialised"
 
 
-def test_one_that_cannot_start_is_said_so_and_the_command_runs(live: Live) -> None:
-    (live.folder / ".rookery" / "run").write_text("in the way")
-    found = live.run("task", "create", "one", "--json")
-    assert found.data["title"] == "one"
-    assert b"running in this process instead" in found.err
+def test_a_daemon_that_cannot_start_is_reported_and_the_command_runs(live: Live) -> None:
+    (live.folder / ".rookery" / "run").write_text("a file where the folder should be")
+    ran = live.run("task", "create", "one", "--json")
+    assert ran.data["title"] == "one"
+    assert b"running in this process instead" in ran.err
 
 
-def test_stopped_it_holds_nobody(live: Live) -> None:
+def test_a_stopped_daemon_blocks_no_caller(live: Live) -> None:
     live.run("task", "create", "one")
     live.kill(signal.SIGSTOP)
-    found = live.run("task", "create", "two", "--json")
-    assert found.data["title"] == "two"
-    assert b"does not answer" in found.err
+    ran = live.run("task", "create", "two", "--json")
+    assert ran.data["title"] == "two"
+    assert b"does not answer" in ran.err
     live.kill(signal.SIGCONT)
     # It finds that the caller has given up, and does not do it a second time.
     assert sorted(titles(live.run("task", "list", "--json"))) == ["one", "two"]
@@ -344,11 +344,11 @@ def test_others_may_write_beside_it(live: Live) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a project to another user")
-def test_root_starts_none_for_somebody_elses_project(live: Live) -> None:
+def test_root_starts_none_for_the_project_of_another_user(live: Live) -> None:
     for path in (live.folder / ".rookery", live.folder / ".rookery" / "rookery.db"):
         os.chown(path, 65534, 65534)
-    found = live.run("task", "list", "--json", env={"SUDO_UID": "65534"})
-    assert b"use `sudo -u nobody rook" in found.err
+    ran = live.run("task", "list", "--json", env={"SUDO_UID": "65534"})
+    assert b"use `sudo -u nobody rook" in ran.err
     assert address.read_address(live.root) is None
 
 

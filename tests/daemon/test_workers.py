@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 def forkserver_of(live: Live) -> Identity:
     """The copy of the daemon that makes the others."""
     pid = live.identity.pid
-    (found,) = [row.identity for row in read_all().values() if row.parent == pid and name_of(row.identity.pid) == NAME]
-    return found
+    (server,) = [row.identity for row in read_all().values() if row.parent == pid and name_of(row.identity.pid) == NAME]
+    return server
 
 
 def ignores(pid: int, number: int) -> bool:
@@ -48,7 +48,7 @@ def test_a_call_gets_a_copy_that_is_gone_afterwards(live: Live) -> None:
     assert os.getsid(pid) == pid
     assert {os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)} == {"/dev/null"}
     assert not ignores(pid, signal.SIGCHLD)  # else it would take every git for successful
-    assert not [each for each in environ_of(pid) if each.startswith("ROOKERY_DAEMON")]
+    assert not [variable for variable in environ_of(pid) if variable.startswith("ROOKERY_DAEMON")]
     waiting.send_signal(signal.SIGINT)
     assert waiting.wait(20) == 130
     wait_until(lambda: read_one(pid) is None)  # and no zombie is left
@@ -121,7 +121,7 @@ def test_the_spare_waits_with_the_database_open(live: Live) -> None:
     wait_until(lambda: spares_of(live))
     (spare,) = spares_of(live)
     files = Path(f"/proc/{spare}/fd")
-    wait_until(lambda: any(os.readlink(each).endswith("/rookery.db") for each in files.iterdir()))
+    wait_until(lambda: any(os.readlink(path).endswith("/rookery.db") for path in files.iterdir()))
 
 
 def test_a_killed_spare_is_replaced_and_costs_no_call(live: Live) -> None:

@@ -1,4 +1,4 @@
-"""What waits for commits is told of them, by whatever process they are made, and sleeps otherwise."""
+"""A commit of any process wakes those that wait for commits; otherwise they sleep."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ with db.write():
 
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[str]:
-    found = str(tmp_path / "rookery.db")
-    db = Database.create(found)
-    commits.announce(found)
-    yield found
+    database = str(tmp_path / "rookery.db")
+    db = Database.create(database)
+    commits.announce(database)
+    yield database
     db.close()
 
 
@@ -50,8 +50,8 @@ def write(path: str, how: str) -> int:
 
 @pytest.mark.parametrize("how", ["tells", "dies"])
 def test_a_commit_of_another_process_ends_the_wait(path: str, how: str) -> None:
-    with Commits(path) as told:
-        waiting = Served(make_call(), lambda: told.wait(LONG))
+    with Commits(path) as watch:
+        waiting = Served(make_call(), lambda: watch.wait(LONG))
         began = time.monotonic()
         assert write(path, how) == (0 if how == "tells" else -signal.SIGKILL)
         waiting.value()
@@ -59,29 +59,29 @@ def test_a_commit_of_another_process_ends_the_wait(path: str, how: str) -> None:
 
 
 def test_a_commit_before_the_wait_is_not_missed(path: str) -> None:
-    with Commits(path) as told:
+    with Commits(path) as watch:
         assert write(path, "tells") == 0
         began = time.monotonic()
-        told.wait(LONG)
+        watch.wait(LONG)
         assert time.monotonic() - began < LONG
 
 
 def test_nothing_but_a_commit_ends_the_wait_before_its_time(path: str, tmp_path: Path) -> None:
-    with Commits(path) as told:
+    with Commits(path) as watch:
         (tmp_path / "other").write_text("something else")
         began = time.monotonic()
-        told.wait(0.2)
+        watch.wait(0.2)
         assert time.monotonic() - began >= 0.2
 
 
 def test_an_interrupt_ends_the_wait(path: str) -> None:
-    with Commits(path) as told:
+    with Commits(path) as watch:
         call = make_call()
         is_there = threading.Event()
 
         def wait() -> None:
             is_there.set()
-            told.wait(LONG)
+            watch.wait(LONG)
 
         waiting = Served(call, wait)
         is_there.wait(20)
@@ -94,35 +94,35 @@ def test_without_watches_it_looks_by_the_clock(path: str, monkeypatch: pytest.Mo
         raise OSError(24, "no more")
 
     monkeypatch.setattr(inotify.Watch, "__init__", refuse)
-    with Commits(path) as told:
+    with Commits(path) as watch:
         began = time.monotonic()
-        told.wait(LONG)
+        watch.wait(LONG)
         assert time.monotonic() - began < LONG
 
 
 def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path) -> None:
-    with Commits(str(tmp_path / "gone" / "rookery.db")) as told:
-        told.wait(0.01)
+    with Commits(str(tmp_path / "gone" / "rookery.db")) as watch:
+        watch.wait(0.01)
 
 
-def test_a_transaction_that_changes_nothing_is_not_told_of(path: str) -> None:
+def test_a_transaction_that_changes_nothing_is_not_announced(path: str) -> None:
     """Else who waits, and looks by such a transaction, would wake itself."""
     db = Database.open(path)
-    told = path + commits.SUFFIX
-    os.utime(told, ns=(1, 1))
+    announced = path + commits.SUFFIX
+    os.utime(announced, ns=(1, 1))
     with db.write():
         assert db.value("SELECT count(*) FROM events") == 0
-    assert os.stat(told).st_mtime_ns == 1
+    assert os.stat(announced).st_mtime_ns == 1
     with db.write():
         db.execute("INSERT INTO events (id, at, type, actor, subject, data) VALUES ('e', '', 't', 'a', 's', '{}')")
-    assert os.stat(told).st_mtime_ns > 1
+    assert os.stat(announced).st_mtime_ns > 1
     db.close()
 
 
 def test_looks_that_take_their_time_come_no_more_often_than_asked_for(path: str) -> None:
-    with Commits(path, rest=0.2) as told:
+    with Commits(path, rest=0.2) as watch:
         began = time.monotonic()
         for _ in range(3):
             commits.announce(path)
-            told.wait(LONG)
+            watch.wait(LONG)
         assert 0.4 <= time.monotonic() - began < LONG

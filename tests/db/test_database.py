@@ -154,7 +154,7 @@ def test_a_failed_create_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(migrate, "_FOLDER", str(folder))
     with pytest.raises(apsw.SQLError):
         Database.create(str(tmp_path / "rookery.db"))
-    assert [each.name for each in tmp_path.iterdir()] == ["migrations"]
+    assert [path.name for path in tmp_path.iterdir()] == ["migrations"]
 
 
 def test_create_keeps_what_is_there(db: Database) -> None:
@@ -181,4 +181,4 @@ def test_many_create_at_once_and_share_one(tmp_path: Path) -> None:
     db = Database.open(str(path))
     assert db.value("SELECT count(*) FROM events") == 6
     db.close()
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["rookery.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["rookery.db"]

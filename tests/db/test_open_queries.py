@@ -12,7 +12,7 @@ MANY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x <
 
 
 def is_blocked(path: str) -> bool:
-    """True if somebody keeps the log from being cleared just now."""
+    """True if an open query keeps the write-ahead log from being truncated."""
     db = Database.open(path)
     try:
         db.connection.set_busy_handler(None)

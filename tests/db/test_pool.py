@@ -16,9 +16,9 @@ from templates import copy_database
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    found = str(tmp_path / "rookery.db")
-    copy_database(found)
-    return found
+    database = str(tmp_path / "rookery.db")
+    copy_database(database)
+    return database
 
 
 def test_a_connection_is_used_again_and_its_database_is_not(path: str) -> None:
@@ -39,7 +39,7 @@ def test_a_connection_is_used_again_and_its_database_is_not(path: str) -> None:
     call.connections.close()
 
 
-def test_a_file_that_was_replaced_is_opened_anew(path: str) -> None:
+def test_a_file_that_was_replaced_is_opened_again(path: str) -> None:
     call = make_call()
     call.connections = Pool()
     with serving(call):

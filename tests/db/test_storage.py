@@ -24,7 +24,7 @@ mounted = pytest.mark.skipif(not _mounts_work(), reason="mounting in a namespace
 
 
 def _rook(*words: str) -> str:
-    return shlex.join(str(each) for each in rook_argv(*words, "--json"))
+    return shlex.join(str(word) for word in rook_argv(*words, "--json"))
 
 
 def _in_namespace(folder: Path, script: str) -> Ran:

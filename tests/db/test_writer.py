@@ -1,4 +1,4 @@
-"""Threads of one process write one after the other; those who wait share a commit, and nobody is told too early."""
+"""Threads of one process write one after the other; those that wait share a commit, and none returns before it."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ def test_those_who_wait_share_one_commit_and_return_after_it(crowd: Crowd) -> No
     crowd.wait_for(2)
     first.open()
     last.wait()
-    assert not any(each.has_ended for each in served)
+    assert not any(caller.has_ended for caller in served)
     assert crowd.names == set()
     last.open()
-    for each in served:
-        each.value()
+    for caller in served:
+        caller.value()
     assert crowd.names == {"a", "b", "c"}
     assert len(commits) == 1
 
@@ -164,17 +164,17 @@ def test_a_group_does_not_grow_for_ever(
 
 def test_a_lone_writer_begins_and_commits_and_nothing_else(crowd: Crowd) -> None:
     crowd.write("x").value()
-    said: list[str] = []
+    statements: list[str] = []
     connection = crowd.writer._connection
     assert connection is not None
 
     def trace(_cursor: object, sql: str, _values: object) -> bool:
-        said.append(sql)
+        statements.append(sql)
         return True
 
     connection.exec_trace = trace
     crowd.write("y").value()
-    assert [each.split()[0] for each in said] == ["BEGIN", "INSERT", "COMMIT"]
+    assert [statement.split()[0] for statement in statements] == ["BEGIN", "INSERT", "COMMIT"]
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
@@ -196,7 +196,7 @@ def test_a_caller_who_fails_takes_back_only_what_is_its_own(crowd: Crowd, failin
         served.append(crowd.write(str(number), then(number)))
         crowd.wait_for(number)
     gate.open()
-    ended = [type(each.end()) for each in served]
+    ended = [type(caller.end()) for caller in served]
     assert ended == [LookupError if number == failing else type(None) for number in range(3)]
     assert crowd.names == {"0", "1", "2"} - {str(failing)}
 
@@ -238,7 +238,7 @@ def files_cannot_grow() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_commit_that_fails_fails_everyone_of_its_group_and_nobody_after(crowd: Crowd) -> None:
+def test_a_commit_that_fails_fails_all_of_its_group_and_no_later_one(crowd: Crowd) -> None:
     first, last = Gate(), Gate()
     served = [crowd.write("a", first)]
     first.wait()
@@ -250,7 +250,7 @@ def test_a_commit_that_fails_fails_everyone_of_its_group_and_nobody_after(crowd:
     last.wait()
     with files_cannot_grow():
         last.open()
-        errors = [each.end() for each in served]
+        errors = [caller.end() for caller in served]
     for error in errors:
         assert isinstance(error, StorageFailed)
         assert error.code in {"storage_full", "storage_io"}
@@ -387,7 +387,7 @@ def test_who_is_interrupted_while_waiting_leaves_the_queue(crowd: Crowd) -> None
     assert crowd.names == {"a", "c"}
 
 
-def test_who_is_stopped_while_waiting_holds_nobody_up(crowd: Crowd) -> None:
+def test_a_caller_stopped_while_it_waits_delays_no_other(crowd: Crowd) -> None:
     gate = Gate()
     one = crowd.write("a", gate)
     gate.wait()
@@ -456,7 +456,7 @@ def test_an_interrupt_ends_the_waiting_for_another_process_and_the_next_goes_on(
     assert crowd.names == {"c", "theirs"}
 
 
-def test_what_others_have_written_is_noticed_whoever_committed_it(crowd: Crowd) -> None:
+def test_what_others_have_written_is_noticed_whichever_connection_committed_it(crowd: Crowd) -> None:
     gate = Gate()
 
     def use(db: Database) -> tuple[int, int, int]:
@@ -480,7 +480,7 @@ def test_what_others_have_written_is_noticed_whoever_committed_it(crowd: Crowd) 
     assert before != after != later
 
 
-def test_a_file_that_was_replaced_is_written_anew(crowd: Crowd) -> None:
+def test_a_file_that_was_replaced_is_opened_again_for_writing(crowd: Crowd) -> None:
     crowd.write("a").value()
     crowd.plain.close()
     remove(crowd.path)
@@ -528,9 +528,9 @@ def test_sixteen_threads_with_random_failures(crowd: Crowd, seed: int) -> None:
 
 
 def _run_plans(crowd: Crowd, plans: list[list[str]]) -> None:
-    """Let every thread write as its plan says, and compare what each was told with what is there."""
+    """Let every thread write as its plan says, and compare the outcome that it saw with the rows that are there."""
     crowd.plain.execute("DELETE FROM written")
-    told: list[dict[str, BaseException | None]] = [{} for _ in plans]
+    outcomes: list[dict[str, BaseException | None]] = [{} for _ in plans]
     begin = threading.Barrier(len(plans))
 
     def follow(number: int, plan: list[str]) -> Use:
@@ -541,20 +541,20 @@ def _run_plans(crowd: Crowd, plans: list[list[str]]) -> None:
                 try:
                     _write_part(db, name, kind)
                 except (LookupError, StorageFailed, KeyboardInterrupt) as error:
-                    told[number][name] = error
+                    outcomes[number][name] = error
                 else:
-                    told[number][name] = None
+                    outcomes[number][name] = None
 
         return use
 
     served = [crowd.serve(follow(number, plan)) for number, plan in enumerate(plans)]
-    for each in served:
-        each.value()
+    for caller in served:
+        caller.value()
     kept: dict[Any, Any] = dict(crowd.plain.execute("SELECT * FROM written").fetchall())  # type: ignore[arg-type]
     for number, plan in enumerate(plans):
         for place, kind in enumerate(plan):
             name = f"{number}-{place}"
-            error = told[number][name]
+            error = outcomes[number][name]
             rows = [kept.get(name), kept.get(name + "+")]
             assert rows == ([1, 2] if error is None else [None, None]), (name, kind, error)
             if kind.startswith("fail"):
@@ -563,7 +563,7 @@ def _run_plans(crowd: Crowd, plans: list[list[str]]) -> None:
                 assert isinstance(error, KeyboardInterrupt | StorageFailed)
             elif kind == "rollback":
                 assert isinstance(error, StorageFailed)
-            elif not any("rollback" in each for each in plans):
+            elif not any("rollback" in steps for steps in plans):
                 assert error is None
     assert not any(plans) or crowd.writer.waiting == 0
 
@@ -626,10 +626,10 @@ def test_a_process_that_is_killed_has_kept_every_answer_and_nothing_by_halves(cr
     assert child.stdout is not None
     child.stdin.write(b"go\n")
     child.stdin.flush()
-    told = [child.stdout.readline() for _ in range(answers)]
+    first = [child.stdout.readline() for _ in range(answers)]
     child.kill()
     rest, _ = child.communicate()
-    lines = b"".join(told) + rest[: rest.rfind(b"\n") + 1]
+    lines = b"".join(first) + rest[: rest.rfind(b"\n") + 1]
     named = {line for line in lines.decode().split() if line != "here"}
     assert len(named) >= answers - 1
     kept = crowd.names

@@ -26,8 +26,8 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.site = Site(folder)
-        for each in (self.site.repo, self.site.ledger, self.site.home, self.site.temporary):
-            each.mkdir(parents=True)
+        for directory in (self.site.repo, self.site.ledger, self.site.home, self.site.temporary):
+            directory.mkdir(parents=True)
         self.repo = self.site.repo
         make_repository(self.site)
         copy_database(str(folder / "rookery.db"))
@@ -70,13 +70,13 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.db.close()
+    soaked = Place(tmp_path)
+    yield soaked
+    soaked.db.close()
 
 
-def texts(found: Iterator[Violation]) -> list[str]:
-    return [each.text for each in found]
+def texts(violations: Iterator[Violation]) -> list[str]:
+    return [violation.text for violation in violations]
 
 
 def call(*words: str, status: int = 0, out: str = "", err: str = "", is_hung: bool = False) -> Call:

@@ -87,18 +87,18 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_slow_and_not_marked_is_told(tmp_path: Path) -> None:
+def test_what_is_slow_and_not_marked_is_listed(tmp_path: Path) -> None:
     slow = "import pytest, time\ndef test_slow():\n    time.sleep(1.1)\n"
     marked = f"{slow.splitlines()[0]}\n@pytest.mark.slow\ndef test_marked():\n    time.sleep(1.1)\n"
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n")
     status, lines = run(tmp_path, _GOOD, slow, marked, workers=2)
     assert status == 0
-    told = [line.split()[1] for line in lines if line.startswith("SLOW ")]
-    assert told == ["tests/part1/test_1.py::test_slow"]
+    listed = [line.split()[1] for line in lines if line.startswith("SLOW ")]
+    assert listed == ["tests/part1/test_1.py::test_slow"]
 
 
 @pytest.mark.slow
-def test_the_time_is_told_by_folder(tmp_path: Path) -> None:
+def test_the_time_is_shown_by_folder(tmp_path: Path) -> None:
     slow = "import time\ndef test_slow():\n    time.sleep(0.4)\n"
     status, lines = run(tmp_path, _GOOD, slow)
     assert status == 0

@@ -32,7 +32,7 @@ def test_steps(sample):
 
 
 def run(folder: Path, *more: str, test: str = "") -> tuple[list[str], str]:
-    """The tests that ran, and what is said of the others."""
+    """The tests that ran, and the line about the others."""
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  sweep\n")
     (folder / "conftest.py").write_text("from selection import *\n")
     (folder / "test_it.py").write_text(_TESTS)
@@ -46,30 +46,30 @@ def run(folder: Path, *more: str, test: str = "") -> tuple[list[str], str]:
 
 
 def count(ran: list[str], text: str) -> int:
-    return sum(text in each for each in ran)
+    return sum(text in test for test in ran)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_sample_of_every_sweep_runs_by_default(tmp_path: Path, workers: str) -> None:
-    ran, said = run(tmp_path, "-n", workers)
+    ran, summary = run(tmp_path, "-n", workers)
     assert (count(ran, "test_plain"), count(ran, "test_slow"), count(ran, "git]")) == (1, 1, 6)
     assert (count(ran, "jj"), count(ran, "test_step["), count(ran, "test_steps")) == (2, 3, 1)
-    assert "left out: 21 cases of sweeps, 10 tests with jj that run with git too" in said
-    assert run(tmp_path, "-n", workers) == (ran, said)
+    assert "left out: 21 cases of sweeps, 10 tests with jj that run with git too" in summary
+    assert run(tmp_path, "-n", workers) == (ran, summary)
 
 
 @pytest.mark.slow
 def test_fast_leaves_out_what_is_slow(tmp_path: Path) -> None:
-    ran, said = run(tmp_path, "--fast")
+    ran, summary = run(tmp_path, "--fast")
     assert (count(ran, "test_plain"), count(ran, "test_slow"), count(ran, "jj")) == (1, 0, 0)
-    assert "1 slow tests" in said
+    assert "1 slow tests" in summary
 
 
 @pytest.mark.slow
 def test_all_leaves_out_nothing(tmp_path: Path) -> None:
-    ran, said = run(tmp_path, "--all")
-    assert (len(ran), said) == (30, "")
+    ran, summary = run(tmp_path, "--all")
+    assert (len(ran), summary) == (30, "")
 
 
 @pytest.mark.slow

@@ -82,18 +82,18 @@ def test_an_attempt_whose_work_is_there_already_has_a_commit_of_its_own(place: P
 
 
 def test_known_faults_are_told_apart() -> None:
-    fault = Known("killed-cook-leaves-soup", "leftovers", r"^temporary file \S+/soup-\w+$", "nobody eats it")
+    fault = Known("killed-cook-leaves-soup", "leftovers", r"^temporary file \S+/soup-\w+$", "it is left on the stove")
     old = Violation("leftovers", "temporary file /tmp/soup-abc")
     new = [Violation("leftovers", "lock file .git/index.lock"), Violation("doctor", old.text)]
     fresh, known = sort_out([old, *new], [fault])
     assert fresh == new
     assert known == [(fault, old)]
-    assert all(each.reason for each in KNOWN)
+    assert all(entry.reason for entry in KNOWN)
     of_gc, of_index = (
         Violation("leftovers", f"lock file .git/worktrees/bee/{name}.lock") for name in ("gc.log", "index")
     )
     fresh, known = sort_out([of_gc, of_index])
-    assert (fresh, [each for _, each in known]) == ([of_index], [of_gc])
+    assert (fresh, [violation for _, violation in known]) == ([of_index], [of_gc])
 
 
 def test_the_copy_of_a_database_has_what_is_only_in_its_log(tmp_path: Path) -> None:
@@ -116,19 +116,19 @@ def test_only_processes_of_the_soak_are_found(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", "input()"], env={**env, "HOME": "/"}, stdin=subprocess.PIPE)
     try:
         wait_until(lambda: len(processes.of_site(tmp_path / "home")) == 2)
-        found = processes.of_site(tmp_path / "home")
-        assert theirs.pid in [each.pid for each in found]
-        assert not {other.pid, os.getpid(), os.getppid()} & {each.pid for each in found}
-        first = next(each for each in found if each.pid == theirs.pid)
+        running = processes.of_site(tmp_path / "home")
+        assert theirs.pid in [process.pid for process in running]
+        assert not {other.pid, os.getpid(), os.getppid()} & {process.pid for process in running}
+        first = next(process for process in running if process.pid == theirs.pid)
         assert (first.kind, first.session) == (processes.TOOL, "ses_1")
         assert not processes.send(replace(first, start=first.start + 1), signal.SIGKILL)
-        assert processes.end_all(tmp_path / "home") == {each.pid for each in found}
+        assert processes.end_all(tmp_path / "home") == {process.pid for process in running}
         assert theirs.wait(20) == -signal.SIGKILL
         assert other.poll() is None
     finally:
-        for each in (theirs, other):
-            each.kill()
-            each.communicate()
+        for process in (theirs, other):
+            process.kill()
+            process.communicate()
 
 
 def test_git_of_the_soak_is_found_while_it_runs(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_git_of_the_soak_is_found_while_it_runs(tmp_path: Path) -> None:
         for home in (str(tmp_path), "/")
     )
     try:
-        wait_until(lambda: [each.pid for each in processes.named(tmp_path, "git")] == [theirs.pid])
+        wait_until(lambda: [process.pid for process in processes.named(tmp_path, "git")] == [theirs.pid])
         assert processes.named(tmp_path, "git")[0].kind == processes.GIT
     finally:
         theirs.communicate()

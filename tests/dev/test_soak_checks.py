@@ -21,23 +21,23 @@ from conftest import git
 
 
 def tell(place: Place, turn: str, *ids: str, state: str = "done", folded: bool = False) -> None:
-    """A turn that was told these messages, by the agent's own record."""
+    """A turn that showed these messages, by the agent's own record."""
     place.add("turns", id=turn, session_id="ses_1", number=len(place.lines), state=state)
     place.lines.append({"what": "turn", "turn": turn, "ids": list(ids), "folded": folded})
 
 
-def test_a_message_that_was_told_once_is_fine(place: Place) -> None:
+def test_a_message_that_one_turn_showed_is_fine(place: Place) -> None:
     tell(place, "trn_1", "msg_1", state="lost")
     tell(place, "trn_2", "msg_1")
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_2", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_a_message_that_was_told_twice_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1")
     tell(place, "trn_2", "msg_1", state="interrupted")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_2", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee was told in 2 turns that ended well: ['trn_1', 'trn_2']"
     ]
 
@@ -45,7 +45,7 @@ def test_a_message_that_was_told_twice_is_found(place: Place) -> None:
 def test_a_message_that_was_told_and_stays_unread_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1")
     place.add("messages", id="msg_1", type="status", recipient="bee")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee was told in trn_1, which ended well, and is still unread"
     ]
 
@@ -53,7 +53,7 @@ def test_a_message_that_was_told_and_stays_unread_is_found(place: Place) -> None
 def test_a_message_that_is_read_and_was_never_told_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_2")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_1", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee is read by trn_1, which was never told it"
     ]
 
@@ -66,7 +66,7 @@ def test_a_turn_whose_record_is_not_whole_proves_nothing(place: Place, reason: s
     if reason == "cut off":
         place.lines.append({"what": "look", "turn": "trn_1", "number": 5})
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_1", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_mail_that_a_turn_looked_for_itself_counts(place: Place) -> None:
@@ -74,7 +74,7 @@ def test_mail_that_a_turn_looked_for_itself_counts(place: Place) -> None:
     place.lines.append({"what": "look", "turn": "trn_1", "number": 5})
     place.lines.append({"what": "looked", "turn": "trn_1", "number": 5, "ids": ["msg_1"]})
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_1", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_a_record_that_lacks_most_turns_is_found(place: Place) -> None:
@@ -90,10 +90,10 @@ def test_a_record_that_lacks_most_turns_is_found(place: Place) -> None:
 def test_a_message_that_a_lost_turn_has_read_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1", state="lost")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_1", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == ["status msg_1 to bee is read by trn_1, which is lost"]
+    assert texts(mail.check_delivery(place.db, place.ledger)) == ["status msg_1 to bee is read by trn_1, which is lost"]
 
 
-def test_what_was_said_to_be_sent_must_be_there_once(place: Place) -> None:
+def test_a_message_that_rook_reported_as_sent_must_be_there_once(place: Place) -> None:
     place.lines += [{"what": "send", "nonce": name} for name in ("a.1", "a.2", "a.3")]
     place.lines += [
         {"what": "sent", "nonce": "a.1", "ids": ["msg_1"]},
@@ -109,7 +109,7 @@ def test_what_was_said_to_be_sent_must_be_there_once(place: Place) -> None:
     assert texts(mail.check_sent(place.db, place.ledger)) == [
         "message a.2 was sent as ['msg_2'], and is there as []",
         "message a.3 was sent once, and is there 2 times: ['msg_3', 'msg_4']",
-        "message ['msg_5'] with number a.5 is there, and nobody sent it",
+        "message ['msg_5'] with number a.5 is there, and no agent sent it",
     ]
 
 
@@ -182,7 +182,7 @@ def test_what_the_doctor_finds_in_the_project_counts() -> None:
 
 
 def test_calls_that_end_as_they_never_should_are_found() -> None:
-    made = [
+    calls = [
         call("status"),
         call("sling", "x", status=1),
         call("sling", "y", status=-signal.SIGKILL),
@@ -192,7 +192,7 @@ def test_calls_that_end_as_they_never_should_are_found() -> None:
     ]
     line = {"what": "call", "agent": "bee", "words": ["mail", "send"], "status": 3, "err": "our bug"}
     killed = line | {"status": -9}
-    assert texts(events.check_calls(made, gather([line, killed]))) == [
+    assert texts(events.check_calls(calls, gather([line, killed]))) == [
         "rook merge run ended with 3: our bug",
         "rook mail list ended with 1: Traceback (most recent call last):",
         "rook stop z did not end",
@@ -231,16 +231,16 @@ def test_folders_that_are_left_are_found(place: Place) -> None:
     ]
 
 
-def test_worktrees_that_nobody_knows_are_found(place: Place) -> None:
+def test_worktrees_that_rook_does_not_list_are_found(place: Place) -> None:
     known, forgotten, removed = (place.repo / ".rookery" / "worktrees" / name for name in ("bee", "ant", "fly"))
     for path in (known, forgotten, removed):
         git(place.repo, "worktree", "add", "-q", "--detach", str(path))
     listed = [{"path": str(known)}, {"path": str(removed)}]
-    found = texts(leftovers.check_worktrees(place.repo, [*listed, {"path": str(forgotten)}]))
-    assert found == []
+    complaints = texts(leftovers.check_worktrees(place.repo, [*listed, {"path": str(forgotten)}]))
+    assert complaints == []
     (removed / ".git").unlink()
-    for each in list(removed.iterdir()):
-        each.unlink() if each.is_file() else subprocess.run(["rm", "-r", str(each)], check=True)
+    for entry in list(removed.iterdir()):
+        entry.unlink() if entry.is_file() else subprocess.run(["rm", "-r", str(entry)], check=True)
     removed.rmdir()
     assert texts(leftovers.check_worktrees(place.repo, listed)) == [
         f"worktree {forgotten} is on the disk, and rook worktree list does not know it",
@@ -284,5 +284,5 @@ def test_a_checkout_in_disorder_is_found(place: Place) -> None:
 def test_a_missing_object_is_found(place: Place) -> None:
     blob = git(place.repo, "rev-parse", "HEAD:check.py")
     (place.repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    (found,) = texts(checkout.check_repository(place.repo))
-    assert f"missing blob {blob}" in found
+    (complaint,) = texts(checkout.check_repository(place.repo))
+    assert f"missing blob {blob}" in complaint

@@ -39,9 +39,9 @@ def test_a_commit_that_nothing_leads_to_is_lost(place: Place) -> None:
 def test_a_commit_of_the_base_that_fails_the_gate_is_named(place: Place, tmp_path: Path) -> None:
     bad = place.work("k1", "begin")
     place.work("k1", "finish")
-    (found,) = texts(commits.check_base(place.repo, tmp_path / "clone", BASE))
-    assert bad in found
-    assert "parts/k1.sum" in found
+    (complaint,) = texts(commits.check_base(place.repo, tmp_path / "clone", BASE))
+    assert bad in complaint
+    assert "parts/k1.sum" in complaint
 
 
 @pytest.mark.slow
@@ -60,8 +60,8 @@ def test_a_landed_task_is_completed(place: Place) -> None:
 
 def test_a_completed_task_without_its_work_is_found(place: Place) -> None:
     place.add("tasks", id="task_1", title="k1", state="COMPLETED")
-    found = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
-    assert found == [
+    complaints = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
+    assert complaints == [
         "task task_1 (k1) is completed, and its line is on main 0 times",
         "task task_1 (k1) is completed, and no entry of the queue has landed for it",
     ]
@@ -70,8 +70,8 @@ def test_a_completed_task_without_its_work_is_found(place: Place) -> None:
 def test_work_on_the_base_of_an_open_task_is_found(place: Place) -> None:
     place.land("k1")
     place.db.execute("UPDATE tasks SET state = 'PENDING_REVIEW'")
-    (found,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
-    assert found == "task task_1 (k1) is PENDING_REVIEW, and its line is on main 1 times"
+    (complaint,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
+    assert complaint == "task task_1 (k1) is PENDING_REVIEW, and its line is on main 1 times"
 
 
 def test_work_that_landed_twice_is_found(place: Place) -> None:
@@ -79,8 +79,8 @@ def test_work_that_landed_twice_is_found(place: Place) -> None:
     with (place.repo / "registry.md").open("a") as file:
         file.write("- k1\n")
     git(place.repo, "commit", "-qam", "Again")
-    (found,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
-    assert "on main 2 times" in found
+    (complaint,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
+    assert "on main 2 times" in complaint
 
 
 @pytest.mark.slow
@@ -88,8 +88,8 @@ def test_a_landing_that_is_not_on_the_base_is_found(place: Place) -> None:
     place.land("k1")
     elsewhere = place.work("k2", "begin", branch="rook/b/2")
     place.db.execute("UPDATE merges SET candidate = ?", (elsewhere,))
-    (found,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
-    assert found == f"mrg_task_1 of task task_1 (k1) has landed as {elsewhere}, which is not on main"
+    (complaint,) = texts(tasks.check_tasks(place.repo, place.db, {"task_1": "k1"}, BASE))
+    assert complaint == f"mrg_task_1 of task task_1 (k1) has landed as {elsewhere}, which is not on main"
 
 
 def test_a_task_that_is_gone_is_found(place: Place) -> None:
@@ -100,8 +100,8 @@ def test_what_did_not_come_to_an_end_is_found(place: Place) -> None:
     place.add("sessions", id="ses_1", agent="bee", state="waiting", step="ready")
     place.add("tasks", id="task_1", title="k1", state="IN_PROGRESS", attempts=2)
     place.add("tasks", id="task_2", title="k2", state="PENDING", attempts=0)
-    found = texts(tasks.check_finished(place.db, {"task_1": "k1", "task_2": "k2"}))
-    assert found == [
+    complaints = texts(tasks.check_finished(place.db, {"task_1": "k1", "task_2": "k2"}))
+    assert complaints == [
         "bee (ses_1) is still waiting, step ready, reason None",
         "task task_1 (k1) is IN_PROGRESS after 2 attempts, branch None; queue: None",
     ]

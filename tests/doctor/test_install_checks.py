@@ -41,15 +41,15 @@ def test_sqlite_must_be_past_the_bug() -> None:
 
 
 def test_packages_are_named_with_their_versions() -> None:
-    assert [found.name for found in check_packages(NOWHERE)] == ["rookery", "apsw", "pydantic", "pyyaml", "rich"]
-    assert all(found.status == OK for found in check_packages(NOWHERE))
+    assert [finding.name for finding in check_packages(NOWHERE)] == ["rookery", "apsw", "pydantic", "pyyaml", "rich"]
+    assert all(finding.status == OK for finding in check_packages(NOWHERE))
 
 
-def test_a_slow_yaml_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_yaml_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("yaml.__with_libyaml__", True)
     assert list(check_yaml_is_fast(NOWHERE)) == []
     monkeypatch.setattr("yaml.__with_libyaml__", False)
-    assert [found.status for found in check_yaml_is_fast(NOWHERE)] == [WARNING]
+    assert [finding.status for finding in check_yaml_is_fast(NOWHERE)] == [WARNING]
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_a_damaged_or_foreign_file_does_not_count(package: Path) -> None:
         assert not is_compiled(str(package / "one.py"))
 
 
-def test_what_cannot_be_compiled_is_told(package: Path) -> None:
-    (package / "__pycache__").write_text("in the way")
+def test_what_cannot_be_compiled_is_reported(package: Path) -> None:
+    (package / "__pycache__").write_text("a file where the folder should be")
     finding = next(check_bytecode(NOWHERE, str(package)))
     assert finding.repair is not None
     with pytest.raises(StorageFailed):
@@ -120,9 +120,9 @@ def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path, mode: int) -> 
     assert finding.repair is not None
     finding.repair()
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert [found.status for found in check_permissions(place)] == [OK]
+    assert [later.status for later in check_permissions(place)] == [OK]
 
 
 def test_a_folder_that_is_gone_cannot_be_written(tmp_path: Path) -> None:
-    assert [found.status for found in check_permissions(Place(str(tmp_path), "/"))] == [ERROR]
+    assert [finding.status for finding in check_permissions(Place(str(tmp_path), "/"))] == [ERROR]
     assert list(check_permissions(NOWHERE)) == []

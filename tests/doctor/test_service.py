@@ -24,14 +24,14 @@ PLACE = Place(None, "/")
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The checks of the only module that there is."""
     module = ModuleType("only_checks")
-    found: list[object] = []
-    module.CHECKS = found  # type: ignore[attr-defined]
+    registered: list[object] = []
+    module.CHECKS = registered  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "only_checks", module)
     monkeypatch.setattr(service, "CATEGORIES", {"only": "only_checks"})
-    return found
+    return registered
 
 
-def told(report: service.Report) -> list[tuple[str, str, str]]:
+def summary(report: service.Report) -> list[tuple[str, str, str]]:
     return [(one.name, one.status, one.fixed) for one in report.checks]
 
 
@@ -71,7 +71,7 @@ def test_a_module_that_cannot_be_loaded_is_an_error(monkeypatch: pytest.MonkeyPa
     assert "ModuleNotFoundError" in report.checks[0].message
 
 
-def test_fix_mends_and_looks_again(checks: list[object], tmp_path: Path) -> None:
+def test_fix_repairs_and_checks_again(checks: list[object], tmp_path: Path) -> None:
     thing = tmp_path / "thing"
 
     def repair() -> str:
@@ -86,15 +86,15 @@ def test_fix_mends_and_looks_again(checks: list[object], tmp_path: Path) -> None
         yield Finding("only", "other", WARNING, "odd")
 
     checks.append(check)
-    assert told(service.examine(PLACE)) == [("thing", ERROR, ""), ("other", WARNING, "")]
+    assert summary(service.examine(PLACE)) == [("thing", ERROR, ""), ("other", WARNING, "")]
     assert not thing.exists()
     fixed = service.examine(PLACE, fix=True)
-    assert told(fixed) == [("thing", OK, "made the thing"), ("other", WARNING, "")]
+    assert summary(fixed) == [("thing", OK, "made the thing"), ("other", WARNING, "")]
     assert fixed.status == WARNING
-    assert told(service.examine(PLACE, fix=True)) == [("thing", OK, ""), ("other", WARNING, "")]
+    assert summary(service.examine(PLACE, fix=True)) == [("thing", OK, ""), ("other", WARNING, "")]
 
 
-def test_a_problem_that_is_gone_is_told_as_fixed(checks: list[object]) -> None:
+def test_a_problem_that_is_gone_is_reported_as_fixed(checks: list[object]) -> None:
     left = {"a", "b"}
 
     def remove(name: str) -> str:
@@ -107,17 +107,17 @@ def test_a_problem_that_is_gone_is_told_as_fixed(checks: list[object]) -> None:
 
     checks.append(check)
     report = service.examine(PLACE, fix=True)
-    assert told(report) == [("stray", OK, "removed a"), ("stray", OK, "removed b")]
+    assert summary(report) == [("stray", OK, "removed a"), ("stray", OK, "removed b")]
     assert report.status == OK
 
 
-def test_what_cannot_be_mended_stays_and_says_why(checks: list[object]) -> None:
+def test_what_cannot_be_repaired_stays_and_says_why(checks: list[object]) -> None:
     def fail() -> str:
         raise PermissionError("not yours")
 
     checks.append(lambda _place: iter([Finding("only", "thing", ERROR, "broken", "", fail)]))
     report = service.examine(PLACE, fix=True)
-    assert told(report) == [("thing", ERROR, "")]
+    assert summary(report) == [("thing", ERROR, "")]
     assert "not yours" in report.checks[0].hint
     assert report.exit_status == 1
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
 from den import DONE, Den
-from living import Agent
 from rookery.environment import store
 from rookery.environment.model import Variables
 from rookery.environment.service import own_environ, project_environ
@@ -75,7 +75,7 @@ def test_a_turn_has_the_environment_of_the_person_who_slung(
 
 
 @pytest.mark.slow
-def test_an_agent_s_own_environment_goes_to_nobody(den: Den, tmp_path: Path) -> None:
+def test_an_agent_s_own_environment_goes_to_no_other(den: Den, tmp_path: Path) -> None:
     """What an agent sets before it wakes or slings another is its own."""
     out = tmp_path / "out"
     epic = den.task("Lead")
@@ -89,9 +89,9 @@ def test_an_agent_s_own_environment_goes_to_nobody(den: Den, tmp_path: Path) -> 
     wait_until(lambda: den.agent("bee").get("outcome") == "completed", 60)
     assert den.rook("stop", "queen").status == 0
     assert out.read_text() == f"{A} here\n"
-    found = store.read(str(den.folder))
-    assert found is not None
-    assert (found.variables.credentials[KEY], found.how) == (A, "sling")
+    stored = store.read(str(den.folder))
+    assert stored is not None
+    assert (stored.variables.credentials[KEY], stored.how) == (A, "sling")
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_settings_for_git_that_an_earlier_version_took_apart(project: Path) -> N
 def refresh(rook: Rook, *words: str, **env: str) -> dict[str, tuple[str, str]]:
     """What a refresh says that it has changed, of the variables of this test."""
     ran = rook.json("env", "refresh", *words, env=env)
-    return {each["name"]: (each["what"], each["kind"]) for each in ran.data["changes"]}
+    return {change["name"]: (change["what"], change["kind"]) for change in ran.data["changes"]}
 
 
 def test_refresh_says_what_it_changes(project: Path) -> None:
@@ -183,33 +183,37 @@ def test_refresh_says_what_it_changes(project: Path) -> None:
     assert refresh(rook, "--only", KEY, "--only", "MORE", MORE="y") == {
         **{KEY: ("removed", "credential"), "MORE": ("added", "plain")},
     }
-    said = rook("env", "refresh", env={KEY: A}).out.decode()
-    assert "removed" in said
-    assert A not in said
+    output = rook("env", "refresh", env={KEY: A}).out.decode()
+    assert "removed" in output
+    assert A not in output
     ran = rook.json("env", "refresh", "--only", "NO_SUCH")
     assert (ran.error["code"], "rook env show" in ran.error["hint"]) == ("invalid_input", True)
 
 
 def shown(rook: Rook, **env: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     data = rook.json("env", "show", env=env).data
-    return data, {each["name"]: each for each in data["variables"]}
+    return data, {variable["name"]: variable for variable in data["variables"]}
 
 
 def test_show_says_what_differs_from_the_shell(project: Path) -> None:
     rook = Rook(project)
-    data, found = shown(rook, HIVE_KEY=A)
+    data, variables = shown(rook, HIVE_KEY=A)
     assert (data["at"], data["problem"]) == (None, "nothing is recorded yet")
-    assert found[KEY] == {"name": KEY, "kind": "credential", "value": None, "length": None, "shell": "added"}
+    assert variables[KEY] == {"name": KEY, "kind": "credential", "value": None, "length": None, "shell": "added"}
     refresh(rook, PLACE="here", HIVE_KEY=A, GONE_TOKEN="long gone", SAME="x")
-    data, found = shown(rook, PLACE="there", HIVE_KEY=B, SAME="x", NEW="y")
+    data, variables = shown(rook, PLACE="there", HIVE_KEY=B, SAME="x", NEW="y")
     assert data["problem"] == ""
     assert data["how"] == "env refresh"
     assert data["by"]
     assert Path(data["credentials_path"]).is_file()
-    assert found["PLACE"] == {"name": "PLACE", "kind": "plain", "value": "here", "length": None, "shell": "changed"}
-    assert found[KEY] == {"name": KEY, "kind": "credential", "value": None, "length": len(A), "shell": "changed"}
-    assert (found["GONE_TOKEN"]["shell"], found["SAME"]["shell"], found["NEW"]["shell"]) == ("missing", "same", "added")
-    assert found["NEW"]["value"] is None
+    assert variables["PLACE"] == {"name": "PLACE", "kind": "plain", "value": "here", "length": None, "shell": "changed"}
+    assert variables[KEY] == {"name": KEY, "kind": "credential", "value": None, "length": len(A), "shell": "changed"}
+    assert (variables["GONE_TOKEN"]["shell"], variables["SAME"]["shell"], variables["NEW"]["shell"]) == (
+        "missing",
+        "same",
+        "added",
+    )
+    assert variables["NEW"]["value"] is None
     text = rook("env", "show", env={"HIVE_KEY": B, "HUGE": "x" * 5000, "N" * 90: "x"}).out.decode()
     assert A not in text
     assert f"set, {len(A)} characters" in text
@@ -234,13 +238,13 @@ def test_what_may_be_secret_is_nowhere_but_in_the_private_file(project: Path) ->
     rook = Rook(project)
     printed = [run_real_rook(project, "env", "refresh", env=SECRET)]
     printed += [rook("env", "show", env=SECRET), rook.json("env", "show", env=SECRET)]
-    assert [each.status for each in printed] == [0, 0, 0]
+    assert [ran.status for ran in printed] == [0, 0, 0]
     record = (project / ".rookery/environment.json").read_bytes()
-    assert [each for each in (record, *(each.out + each.err for each in printed)) if b"hush" in each.lower()] == []
-    _, found = shown(rook)
+    assert [text for text in (record, *(ran.out + ran.err for ran in printed)) if b"hush" in text.lower()] == []
+    _, variables = shown(rook)
     for name, value in SECRET.items():
         hidden = {"name": name, "kind": "credential", "value": None, "length": len(value), "shell": "missing"}
-        assert found[name] == hidden
+        assert variables[name] == hidden
     stored = store.read(str(project))
     assert stored is not None
     path = Path(stored.credentials_path)
@@ -269,9 +273,9 @@ def test_bytes_that_are_no_text_survive(project: Path) -> None:
     for words in (["env", "refresh"], ["env", "show"], ["env", "show", "--json"]):
         ran = run_real_rook(project, *words, env=env)
         assert (ran.status, ran.err) == (0, b""), ran
-    found = store.read(str(project))
-    assert found is not None
-    assert env.items() <= found.variables.whole.items()
+    stored = store.read(str(project))
+    assert stored is not None
+    assert env.items() <= stored.variables.whole.items()
     assert rook("env", "show").status == 0
 
 
@@ -282,9 +286,9 @@ def test_a_later_sling_says_what_is_new_and_drops_no_credential(den: Den) -> Non
     den.wait_for("bee", "completed")
     quiet = den.rook("sling", den.task("More", [DONE]), env={"PLACE": "there"})
     assert (quiet.status, quiet.err) == (0, b"")
-    found = store.read(str(den.folder))
-    assert found is not None
-    assert (found.variables.credentials[KEY], found.variables.plain["PLACE"]) == (A, "there")
+    stored = store.read(str(den.folder))
+    assert stored is not None
+    assert (stored.variables.credentials[KEY], stored.variables.plain["PLACE"]) == (A, "there")
     loud = den.rook("sling", den.task("More", [DONE]), env={KEY: B, "NEW_TOKEN": "brand-new"})
     assert loud.err.decode().count("\n") == 1
     assert f"new NEW_TOKEN; another value for {KEY}" in loud.err.decode()
@@ -305,9 +309,9 @@ def test_an_agent_neither_sees_nor_changes_it(project: Path) -> None:
             ran = rook.json(*words, env={**agent.env, KEY: B})
             assert ran.error["code"] == "not_permitted", words
             assert "people" in ran.error["message"]
-    found = store.read(str(project))
-    assert found is not None
-    assert found.variables.credentials[KEY] == A
+    stored = store.read(str(project))
+    assert stored is not None
+    assert stored.variables.credentials[KEY] == A
 
 
 @pytest.mark.slow
@@ -330,13 +334,13 @@ def test_no_credential_is_seen_anywhere(repo: Path, tmp_path: Path, kind: type[D
     assert not any(A.encode() in line for line in lines)
     assert "it is [redacted]" in den.rook("logs", "bee", "--json").out.decode()
     printed = [ran, den.rook("stop", "bee")]
-    for each in (["events"], ["replay"], ["inspect", "bee"], ["errors"], ["doctor"], ["env", "show"]):
-        printed += [den.rook(*each), den.rook.json(*each)]
-    assert not [each for each in printed if A.encode() in each.out + each.err]
-    holding = [each for each in (repo / ".rookery").rglob("*") if each.is_file() and A.encode() in each.read_bytes()]
+    for words in (["events"], ["replay"], ["inspect", "bee"], ["errors"], ["doctor"], ["env", "show"]):
+        printed += [den.rook(*words), den.rook.json(*words)]
+    assert not [ran for ran in printed if A.encode() in ran.out + ran.err]
+    holding = [path for path in (repo / ".rookery").rglob("*") if path.is_file() and A.encode() in path.read_bytes()]
     assert holding == []
     state = Path.home() / ".local/state/rookery"
-    assert [each.stat().st_mode & 0o777 for each in state.rglob("*") if each.is_file()] == [0o600]
+    assert [path.stat().st_mode & 0o777 for path in state.rglob("*") if path.is_file()] == [0o600]
 
 
 @pytest.mark.slow
@@ -353,11 +357,11 @@ def test_the_sandbox_hides_the_file_wherever_it_lies(
         monkeypatch.setenv("XDG_STATE_HOME", str(place))
         monkeypatch.setenv(KEY, A)
         cell = Cell(repo)
-        said = cell.run(f'ls -R {place}; cat {place}/rookery/*/*; echo seen; echo "[${KEY}]"')
+        outputs = cell.run(f'ls -R {place}; cat {place}/rookery/*/*; echo seen; echo "[${KEY}]"')
         cell.close()
         assert list(place.rglob("credentials-*.json"))
-        assert "credentials-" not in said[0]
-        assert "[]" in said[0].splitlines()  # only what is named gets in
+        assert "credentials-" not in outputs[0]
+        assert "[]" in outputs[0].splitlines()  # only what is named gets in
     finally:
         shutil.rmtree(place)
 
@@ -388,33 +392,33 @@ def test_a_socket_is_given_only_while_it_is_there(project: Path, tmp_path: Path)
 def test_our_own_processes_get_no_credentials(project: Path) -> None:
     refresh(Rook(project), HIVE_KEY=A, PLACE="here")
     assert project_environ(str(project))[KEY] == A
-    found = own_environ(str(project))
-    assert (found["PLACE"], found.get(KEY)) == ("here", None)
+    environ = own_environ(str(project))
+    assert (environ["PLACE"], environ.get(KEY)) == ("here", None)
 
 
 def check(rook: Rook, **env: str) -> dict[str, tuple[str, str]]:
     """What the doctor says of the environment."""
     ran = rook.json("doctor", "--category", "environment", env=env)
-    return {each["name"]: (each["status"], each["message"]) for each in ran.envelope["data"]["checks"]}
+    return {entry["name"]: (entry["status"], entry["message"]) for entry in ran.envelope["data"]["checks"]}
 
 
 def test_the_doctor_looks_at_the_record(project: Path) -> None:
     rook = Rook(project)
     assert check(rook)["record"][0] == "ok"
     Agent(project, "bee")
-    status, said = check(rook)["record"]
-    assert (status, "1 agents are alive" in said) == ("warning", True)
+    status, message = check(rook)["record"]
+    assert (status, "1 agents are alive" in message) == ("warning", True)
     refresh(rook, HIVE_KEY=A)
-    found = check(rook)
-    assert found["record"][0] == "ok"
-    assert all(status == "ok" for status, _ in found.values())
+    checks = check(rook)
+    assert checks["record"][0] == "ok"
+    assert all(status == "ok" for status, _ in checks.values())
     stored = store.read(str(project))
     assert stored is not None
     os.chmod(stored.credentials_path, 0o644)
-    status, said = check(rook)["record"]
-    assert (status, "mode 0644" in said) == ("error", True)
+    status, message = check(rook)["record"]
+    assert (status, "mode 0644" in message) == ("error", True)
     os.chmod(stored.credentials_path, 0o600)
     (project / ".rookery/config.local.yaml").write_text("agents:\n  runtime: claude\n")
     refresh(rook, PATH="/nowhere")
-    status, said = check(rook, PATH=child_environ()["PATH"])["claude"]
-    assert (status, said) == ("warning", "claude is not installed by the recorded PATH")
+    status, message = check(rook, PATH=child_environ()["PATH"])["claude"]
+    assert (status, message) == ("warning", "claude is not installed by the recorded PATH")

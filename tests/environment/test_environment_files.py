@@ -27,16 +27,16 @@ _NOW = "2026-01-31T12:00:00.000Z"
 
 
 def put(root: Path, plain: dict[str, str], credentials: dict[str, str], state: Path) -> Path:
-    """Write a record; gives the file of the credentials."""
+    """Write a record; return the file of the credentials."""
     with store.writing(str(root)):
         path = store.write(str(root), str(state), Variables(plain, credentials), at=_NOW, by="ada", how="sling")
     return Path(path)
 
 
 def get(root: Path) -> Stored:
-    found = store.read(str(root))
-    assert found is not None
-    return found
+    stored = store.read(str(root))
+    assert stored is not None
+    return stored
 
 
 def mode(path: Path) -> int:
@@ -61,7 +61,7 @@ def test_without_credentials_there_is_no_second_file(project: Path, state: Path)
     put(project, {"A": "1"}, {"A_KEY": "hush"}, state)
     put(project, {"A": "2"}, {}, state)
     assert get(project).variables == Variables({"A": "2"}, {})
-    assert [each for each in state.rglob("*") if each.is_file()] == []
+    assert [path for path in state.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_a_spoiled_file_is_refused_and_nothing_takes_its_place(
     project: Path, state: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(project, {"A": "recorded"}, {"A_KEY": "hush"}, state)
-    spoil, said = _SPOILED[name]
+    spoil, problem = _SPOILED[name]
     spoil(path)
-    with pytest.raises(EnvironmentUnusable, match=said) as refused:
+    with pytest.raises(EnvironmentUnusable, match=problem) as refused:
         store.read(str(project))
     assert refused.value.hint
     monkeypatch.setenv("A", "the caller's")
-    with pytest.raises(EnvironmentUnusable, match=said):
+    with pytest.raises(EnvironmentUnusable, match=problem):
         project_environ(str(project))
     assert own_environ(str(project)).keys() & {"A", "A_KEY"} in ({"A"}, set())
     assert own_environ(str(project)).get("A", "recorded") == "recorded"
@@ -210,13 +210,13 @@ def test_killed_between_the_two_files(project: Path, step: str, kept: str) -> No
     assert rook("env", "refresh", env={"A": "old", "A_KEY": "old"}).status == 0
     ran = rook("env", "refresh", env={"A": "new", "A_KEY": "new", "ROOKERY_TEST_KILL": step})
     assert ran.status == -signal.SIGKILL
-    found = get(project).variables
-    assert (found.plain["A"], found.credentials["A_KEY"]) == (kept, kept)
+    variables = get(project).variables
+    assert (variables.plain["A"], variables.credentials["A_KEY"]) == (kept, kept)
     # What was left is gone after the next one.
     assert rook("env", "refresh", env={"A": "third", "A_KEY": "third"}).status == 0
     stored = get(project)
     assert (stored.variables.plain["A"], stored.variables.credentials["A_KEY"]) == ("third", "third")
-    assert [each.name for each in Path(stored.credentials_path).parent.iterdir()] == [
+    assert [path.name for path in Path(stored.credentials_path).parent.iterdir()] == [
         os.path.basename(stored.credentials_path)
     ]
 
@@ -239,12 +239,12 @@ def test_many_refreshes_at_once_leave_one_of_them_whole(project: Path) -> None:
 
     with ThreadPoolExecutor(len(words)) as pool:
         running = [pool.submit(refresh, word) for word in words]
-        while not all(each.done() for each in running):  # whoever reads meanwhile sees one whole record, too
-            found = store.read(str(project))
-            if found is not None:
-                values = found.variables.whole
+        while not all(refreshing.done() for refreshing in running):  # a reader sees one whole record meanwhile, too
+            record = store.read(str(project))
+            if record is not None:
+                values = record.variables.whole
                 assert len({values["A"], values["A_KEY"], values["B_KEY"]}) == 1
-        assert [each.result() for each in running] == [0] * len(words)
+        assert [refreshing.result() for refreshing in running] == [0] * len(words)
     stored = get(project)
     assert stored.variables.plain["A"] == stored.variables.credentials["A_KEY"]
     assert len(list(Path(stored.credentials_path).parent.iterdir())) == 1
@@ -266,8 +266,8 @@ def test_a_full_disk_changes_nothing(project: Path, tmp_path: Path, small_disk: 
     ran = rook("env", "refresh", env={**env, "A": big, "A_KEY": big})
     assert (ran.status, b"Traceback" in ran.err) == (1, False), ran
     assert b"No space left" in ran.err
-    found = get(project).variables
-    assert (found.plain["A"], found.credentials["A_KEY"]) == ("old", "old")
+    variables = get(project).variables
+    assert (variables.plain["A"], variables.credentials["A_KEY"]) == ("old", "old")
     filler.unlink()
     assert rook("env", "refresh", env={**env, "A": big, "A_KEY": big}).status == 0
     assert get(project).variables.credentials["A_KEY"] == big

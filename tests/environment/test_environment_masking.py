@@ -32,11 +32,11 @@ def test_in_any_pieces(words: list[str], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
     hiding = Mask([_SECRET])
     pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    found = b"".join([*(hiding.take(each) for each in pieces), hiding.end()])
+    masked = b"".join([*(hiding.take(piece) for piece in pieces), hiding.end()])
     for form in (_SECRET, json.dumps(_SECRET)[1:-1]):
-        assert form.encode() not in found
+        assert form.encode() not in masked
     unhidden = whole.replace(json.dumps(_SECRET)[1:-1].encode(), b"[redacted]").replace(_SECRET.encode(), b"[redacted]")
-    assert found == unhidden
+    assert masked == unhidden
 
 
 def test_what_cannot_be_a_secret_comes_at_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.environment.model import (
     ADDED,
     CHANGED,
@@ -53,10 +53,10 @@ def test_what_git_itself_calls_a_repository_s_own_is_not_kept() -> None:
 
 def settings(*pairs: tuple[str, str]) -> dict[str, str]:
     """Settings for git, as variables."""
-    found = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    variables = {"GIT_CONFIG_COUNT": str(len(pairs))}
     for number, (key, value) in enumerate(pairs):
-        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return found
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
 
 
 ABBREV, EDITOR = ("core.abbrev", "10"), ("core.editor", "vi")
@@ -97,10 +97,10 @@ _SETTINGS = st.one_of(
 def test_settings_for_git_are_replaced_as_a_whole(
     first: list[tuple[str, str]] | None, second: list[tuple[str, str]] | None, names: set[str]
 ) -> None:
-    one, two = (sort_out({} if each is None else settings(*each)) for each in (first, second))
-    for found in (add_to(one, two), replace_only(one, two, names)):
-        assert found.whole in (one.whole, two.whole)
-        assert not (found.plain and found.credentials)
+    one, two = (sort_out({} if pairs is None else settings(*pairs)) for pairs in (first, second))
+    for result in (add_to(one, two), replace_only(one, two, names)):
+        assert result.whole in (one.whole, two.whole)
+        assert not (result.plain and result.credentials)
 
 
 @pytest.mark.parametrize(
@@ -156,19 +156,19 @@ def test_what_only_sounds_so_is_plain(name: str, value: str) -> None:
 def test_a_sling_takes_the_shell_but_drops_no_credential() -> None:
     recorded = Variables({"A": "1", "GONE": "x"}, {"ONE_KEY": "1", "TWO_KEY": "2", "URL": "http://a:b@c/"})
     shell = sort_out({"A": "2", "TWO_KEY": "3", "NEW_KEY": "4", "URL": "http://c/", "TERM": "xterm"})
-    found = add_to(recorded, shell)
-    assert found.plain == {"A": "2", "URL": "http://c/"}
-    assert found.credentials == {"NEW_KEY": "4", "ONE_KEY": "1", "TWO_KEY": "3"}
+    result = add_to(recorded, shell)
+    assert result.plain == {"A": "2", "URL": "http://c/"}
+    assert result.credentials == {"NEW_KEY": "4", "ONE_KEY": "1", "TWO_KEY": "3"}
 
 
 def test_only_what_is_named_is_replaced() -> None:
     recorded = Variables({"A": "1", "B": "1"}, {"ONE_KEY": "1", "TWO_KEY": "2"})
     shell = sort_out({"A": "2", "B": "2", "ONE_KEY": "9"})
-    found = replace_only(recorded, shell, {"A", "TWO_KEY"})
-    assert found == Variables({"A": "2", "B": "1"}, {"ONE_KEY": "1"})
+    result = replace_only(recorded, shell, {"A", "TWO_KEY"})
+    assert result == Variables({"A": "2", "B": "1"}, {"ONE_KEY": "1"})
 
 
-def test_changes_are_told_by_name() -> None:
+def test_changes_are_shown_by_name() -> None:
     old, new = Variables({"A": "1", "B": "1"}, {"K": "1"}), Variables({"A": "1"}, {"K": "2", "L": "1"})
     assert compare(old, new) == (
         Change("B", PLAIN, REMOVED),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from den import DONE, Den
-from living import Agent
 from rookery.environment import store
 from support import Ran, wait_until
 
@@ -49,9 +49,9 @@ def record(den: Den) -> Path:
 
 
 def credentials(den: Den) -> Path:
-    found = store.read(str(den.folder))
-    assert found is not None
-    return Path(found.credentials_path)
+    stored = store.read(str(den.folder))
+    assert stored is not None
+    return Path(stored.credentials_path)
 
 
 def _link(path: Path) -> None:
@@ -78,7 +78,7 @@ WAYS: dict[str, Callable[[Den], object]] = {
 }
 
 
-def told(den: Den) -> list[dict[str, Any]]:
+def escalations(den: Den) -> list[dict[str, Any]]:
     return den.mail(type="escalation")
 
 
@@ -90,36 +90,36 @@ def test_a_turn_waits_until_a_person_has_repaired_it(den: Den, tmp_path: Path, w
     sling(den, other, "ant")
     WAYS[way](den)
     tell(den)
-    wait_until(lambda: bool(told(den)), 30)
+    wait_until(lambda: bool(escalations(den)), 30)
     tell(den, "ant")
     assert den.rook("loop", "explain").status == 0
     # A person's own calls are refused as well, and change nothing.
     ran = den.rook.json("sling", den.task("More", [DONE]), env=SENDER)
     assert (ran.status, ran.error["code"]) == (1, "environment_unusable"), ran
     assert "rook env refresh" in ran.error["hint"] or "chmod 600" in ran.error["hint"]
-    (message,) = told(den)
+    (message,) = escalations(den)
     assert "rook env refresh" in message["body"] or "chmod 600" in message["body"]
     assert A not in str(message)
     for name in ("bee", "ant"):
         assert den.agent(name)["state"] == "waiting"
     assert (out.read_text(), other.read_text()) == (f"{A} here \n",) * 2
-    # It goes on by itself once that is done, and the next problem is told again.
+    # It goes on by itself once that is done, and the next problem is reported again.
     ran = den.rook("env", "refresh", env=RECORDED)
     assert ran.status == 0, ran
     for name in ("bee", "ant"):
         den.wait_for(name, "completed")
     assert (out.read_text(), other.read_text()) == (f"{A} here \n" * 2,) * 2
-    assert len(told(den)) == 1
+    assert len(escalations(den)) == 1
 
 
-def test_the_next_problem_is_told_again(den: Den, tmp_path: Path) -> None:
+def test_the_next_problem_is_reported_again(den: Den, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sling(den, out, times=2)
     for number in (1, 2):
         den.wait_for("bee", "waiting")
         record(den).write_text("{")
         tell(den)
-        wait_until(lambda number=number: len(told(den)) == number, 30)  # type: ignore[misc]
+        wait_until(lambda number=number: len(escalations(den)) == number, 30)  # type: ignore[misc]
         assert den.rook("env", "refresh", env=RECORDED).status == 0
         wait_until(lambda number=number: out.read_text().count("\n") == number + 1, 30)  # type: ignore[misc]
     den.wait_for("bee", "completed")
@@ -135,7 +135,7 @@ def test_a_turn_that_was_opened_and_never_run_waits_too(repo: Path, tmp_path: Pa
     with den.without_loop():
         record(den).write_text("{")
     assert den.rook("loop", "run").status in (0, 1)
-    wait_until(lambda: bool(told(den)), 30)
+    wait_until(lambda: bool(escalations(den)), 30)
     assert den.agent("bee")["state"] == "waiting"
     assert out.read_text() == f"{A} here \n"
     assert den.rook("env", "refresh", env=RECORDED).status == 0

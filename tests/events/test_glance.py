@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.events.redact import PATTERNS, may_hold_secret, redact
 
 SAMPLES = [

@@ -85,9 +85,9 @@ class Past:
 
 @pytest.fixture(scope="module")
 def pasts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Past, Past]]:
-    made = Past(tmp_path_factory.mktemp("short"), _SHORT), Past(tmp_path_factory.mktemp("long"), _LONG)
-    yield made
-    for past in made:
+    pair = Past(tmp_path_factory.mktemp("short"), _SHORT), Past(tmp_path_factory.mktemp("long"), _LONG)
+    yield pair
+    for past in pair:
         past.close()
 
 

@@ -59,14 +59,14 @@ class Plans:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self.found: dict[str, list[str]] = {}
+        self.plans: dict[str, list[str]] = {}
         connection.exec_trace = self._note
 
     def _note(self, _cursor: object, sql: str, values: Any) -> bool:
-        if sql.lstrip().startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and sql not in self.found:
-            self.found[sql] = []
+        if sql.lstrip().startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and sql not in self.plans:
+            self.plans[sql] = []
             rows = self.connection.execute("EXPLAIN QUERY PLAN " + sql, values or ()).fetchall()
-            self.found[sql] = [str(row[3]) for row in rows]
+            self.plans[sql] = [str(row[3]) for row in rows]
         return True
 
     def scans(self, table: str) -> list[str]:
@@ -75,7 +75,7 @@ class Plans:
         scan = re.compile(rf"^SCAN {table}\b|^SEARCH {table}$")
         return [
             sql
-            for sql, plan in self.found.items()
+            for sql, plan in self.plans.items()
             if any(scan.match(step) for step in plan) and not sql.startswith("SELECT coalesce(max(seq), 0) FROM")
         ]
 
@@ -91,7 +91,7 @@ def test_nothing_reads_through_all_events(db: Database) -> None:
     add(db)
     plans = Plans(db.connection)
     _ask_everything(db)
-    assert len(plans.found) > 40
+    assert len(plans.plans) > 40
     assert plans.scans("events") == []
 
 
@@ -117,7 +117,7 @@ def test_each_question_has_its_index(db: Database, options: dict[str, Any], inde
     add(db)
     plans = Plans(db.connection)
     store.read(db, limit=5, newest=True, **options)
-    assert any(index in step for plan in plans.found.values() for step in plan), plans.found
+    assert any(index in step for plan in plans.plans.values() for step in plan), plans.plans
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_a_few_among_many_take_few_steps(db: Database, options: dict[str, Any]) 
         return False
 
     db.connection.set_progress_handler(count, 100)
-    found = store.read(db, newest=True, **options)
+    events = store.read(db, newest=True, **options)
     db.connection.set_progress_handler(None)
-    assert len(found) == (0 if options.get("kinds") == ("task",) else 3)
+    assert len(events) == (0 if options.get("kinds") == ("task",) else 3)
     assert steps < 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", _ASKS)
 def test_the_list_of_questions_is_whole(table: str) -> None:
-    """Only the comparison by the doctor may read all events, and does so by `read`."""
+    """Only the doctor's comparison may read all events, and it uses `read`."""
     assert set(_readers(table)) == _ASKS[table]
 
 
@@ -171,9 +171,9 @@ def _readers(table: str) -> Iterator[tuple[str, str]]:
         for function in ast.walk(tree):
             if not isinstance(function, ast.FunctionDef):
                 continue
-            names = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+            names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
             nodes = (function, *(value for name, value in constants.items() if name in names))
-            texts = [each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            texts = [part.value for node in nodes for part in ast.walk(node) if isinstance(part, ast.Constant)]
             if any(isinstance(text, str) and reads.search(text) for text in texts):
                 yield str(path.relative_to(source)), function.name
 

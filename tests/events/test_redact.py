@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.events.redact import HIDDEN, looks_secret, redact, redact_all
 
 
@@ -56,8 +56,8 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_known_values_are_hidden_wherever_they_are() -> None:
-    found = redact_all({"input": {"command": "echo zebra99"}, "list": ["zebra99", 3]}, ["zebra99"])
-    assert found == {"input": {"command": f"echo {HIDDEN}"}, "list": [HIDDEN, 3]}
+    redacted = redact_all({"input": {"command": "echo zebra99"}, "list": ["zebra99", 3]}, ["zebra99"])
+    assert redacted == {"input": {"command": f"echo {HIDDEN}"}, "list": [HIDDEN, 3]}
 
 
 def test_a_key_that_names_a_secret_hides_its_value() -> None:

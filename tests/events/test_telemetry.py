@@ -1,4 +1,4 @@
-"""The file of records: made by whoever comes first, also when several come at once."""
+"""The first process that needs the file of records creates it, also when several come at once."""
 
 from __future__ import annotations
 

@@ -71,19 +71,19 @@ def facts(**changes: Any) -> Facts:
 )
 def test_every_state_of_a_session_has_its_action(changes: dict[str, Any], wanted: list[str]) -> None:
     plan = sessions.decide([facts(**changes)], NOW)
-    assert [each.name for each in plan.actions] == wanted
-    assert all(each.name in sessions.ACTIONS for each in plan.actions)
+    assert [action.name for action in plan.actions] == wanted
+    assert all(action.name in sessions.ACTIONS for action in plan.actions)
 
 
 def test_without_an_environment_no_turn_begins_and_a_person_is_told_of_it_once() -> None:
     waiting = [facts(id=f"ses_{number}", mail=number, problem="it is broken") for number in (1, 2)]
     idle, ending = facts(id="ses_3", problem="it is broken"), facts(id="ses_4", turn="running", problem="it is broken")
     plan = sessions.decide([*waiting, idle, ending], NOW)
-    assert [(each.name, each.subject) for each in plan.actions] == [
+    assert [(action.name, action.subject) for action in plan.actions] == [
         ("use the environment", "project"),
         ("settle turn", "ses_4"),
     ]
-    assert all(each.name in sessions.ACTIONS for each in plan.actions)
+    assert all(action.name in sessions.ACTIONS for action in plan.actions)
 
 
 def test_a_turn_that_was_cut_off_twice_sets_a_timer() -> None:
@@ -104,8 +104,8 @@ def test_a_landing_is_settled_only_where_no_merger_may_live() -> None:
     elsewhere = landings.Facts("next", True, NOW + 5, None)
     left = landings.Facts("old", False, 0.0, None)
     plan = landings.decide([held, elsewhere, left], NOW)
-    assert [(each.name, each.subject) for each in plan.actions] == [("settle landing", "old")]
-    assert [each.at for each in plan.timers] == [NOW + 5]
+    assert [(action.name, action.subject) for action in plan.actions] == [("settle landing", "old")]
+    assert [timer.at for timer in plan.timers] == [NOW + 5]
     assert plan.processes == (Identity(7, "x"),)
 
 
@@ -126,13 +126,13 @@ def test_waiting_doubles_up_to_five_minutes() -> None:
     assert [wait_after(number) for number in (1, 2, 3, 6, 50)] == [10, 20, 40, LONGEST_WAIT, LONGEST_WAIT]
 
 
-def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
+def test_a_job_is_settled_once_it_has_ended_and_no_merger_waits_for_it() -> None:
     merger = Identity(7, "7")
     running = jobs.Facts("gate-1", "tests", is_running=True, is_left=True, owner=None)
     awaited = jobs.Facts("gate-2", "tests", is_running=False, is_left=False, owner=merger)
     left = jobs.Facts("gate-3", "tests", is_running=False, is_left=True, owner=None)
     plan = jobs.decide([running, awaited, left], NOW)
-    assert [(each.name, each.subject) for each in plan.actions] == [("settle job", "gate-3")]
+    assert [(action.name, action.subject) for action in plan.actions] == [("settle job", "gate-3")]
     assert plan.processes == (merger,)  # its end is a reason to look again
     assert plan.running == 0
 
@@ -143,17 +143,17 @@ def test_a_folder_goes_once_its_holder_is_gone() -> None:
     left = leftovers.Facts(leftovers.SCRATCH, "gate-2", "gate-2", True, None)
     cut_off = leftovers.Facts(leftovers.CLEANING, "/a/ant", "ant", True, None)
     plan = leftovers.decide([held, elsewhere, left, cut_off], NOW)
-    assert [(each.name, each.subject) for each in plan.actions] == [
+    assert [(action.name, action.subject) for action in plan.actions] == [
         ("remove scratch", "gate-2"),
         ("finish cleaning", "/a/ant"),
     ]
-    assert all(each.name in leftovers.ACTIONS for each in plan.actions)
+    assert all(action.name in leftovers.ACTIONS for action in plan.actions)
     assert (plan.timers, plan.processes, plan.running) == ((), (Identity(7, "7"),), 0)
 
 
 def test_identity_files_that_are_out_of_date_are_written() -> None:
-    found = identities.decide([identities.Facts("bee", "ses_1"), identities.Facts("ant", "ses_2")], NOW)
-    assert [(each.name, each.subject) for each in found.actions] == [
+    plan = identities.decide([identities.Facts("bee", "ses_1"), identities.Facts("ant", "ses_2")], NOW)
+    assert [(action.name, action.subject) for action in plan.actions] == [
         ("write identity", "bee"),
         ("write identity", "ant"),
     ]

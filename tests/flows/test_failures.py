@@ -63,14 +63,14 @@ def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_p
         waits.append(failure.next_at - clock[0])
         clock[0] = failure.next_at
     assert waits == [10, 20, 40, 80, 160, 300, 300, 300]
-    found = loop.run_once(ctx, lambda _text: None)
-    assert (flow.tries, found.plan) == (MOST_FAILURES, Plan())
-    told = ctx.db.all("SELECT recipient, type FROM messages")
-    assert told == [("human", "escalation")]
+    assessment = loop.run_once(ctx, lambda _text: None)
+    assert (flow.tries, assessment.plan) == (MOST_FAILURES, Plan())
+    messages = ctx.db.all("SELECT recipient, type FROM messages")
+    assert messages == [("human", "escalation")]
     ctx.db.close()
 
 
-def test_what_only_a_person_can_repair_is_told_at_once(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_a_person_can_repair_is_reported_at_once(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     flow: Any = Broken(NeedsPerson("it is broken"))
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     for _ in range(3):
@@ -112,8 +112,8 @@ def test_what_was_given_up_is_tried_again_once_something_new_has_happened(
         clock[0] += 300
     assert flow.tries == MOST_FAILURES
     flow.read = lambda _home: "broken, and there is mail"
-    found = loop.assess(ctx)
-    assert [each.name for each in found.plan.actions] == ["repair"]
+    assessment = loop.assess(ctx)
+    assert [action.name for action in assessment.plan.actions] == ["repair"]
     for _ in range(3):  # without anything new it is tried once
         loop.run_once(ctx, lambda _text: None)
         clock[0] += 300

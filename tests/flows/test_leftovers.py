@@ -115,16 +115,16 @@ with temporary_folder(sys.argv[1], "index") as folder:
 
 
 def facts(rook: Rook) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rook.json("loop", "explain").data["facts"]["leftovers"]
-    return found
+    leftovers: list[dict[str, Any]] = rook.json("loop", "explain").data["facts"]["leftovers"]
+    return leftovers
 
 
 @pytest.mark.slow
 def test_what_a_living_process_needs_stays(rook: Rook, holder: subprocess.Popen[bytes]) -> None:
     assert rook("loop", "run").status == 0
-    (found,) = facts(rook)
-    assert found["is_left"] is False
-    assert found["owner"]["pid"] == holder.pid
+    (leftover,) = facts(rook)
+    assert leftover["is_left"] is False
+    assert leftover["owner"]["pid"] == holder.pid
     assert len(left(rook)) == 2  # the folder and its note
     holder.kill()
     holder.wait()
@@ -135,11 +135,11 @@ def test_what_a_living_process_needs_stays(rook: Rook, holder: subprocess.Popen[
 @pytest.mark.slow
 @pytest.mark.skipif(IN_DAEMON, reason="the daemon's loop is faster than the doctor")
 def test_the_doctor_finds_it_too(rook: Rook, holder: subprocess.Popen[bytes]) -> None:
-    def found(*words: str) -> list[str]:
+    def problems(*words: str) -> list[str]:
         checks = rook.json("doctor", "--category", "loop", *words).data["checks"]
-        return [each["message"] for each in checks if each["status"] != "ok"]
+        return [check["message"] for check in checks if check["status"] != "ok"]
 
-    assert found() == []
+    assert problems() == []
     holder.kill()
     holder.wait()
     path = rook.folder / ".rookery" / "run" / "loop.lock"
@@ -148,8 +148,8 @@ def test_the_doctor_finds_it_too(rook: Rook, holder: subprocess.Popen[bytes]) ->
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert found() == ["its process was killed: remove scratch"]
-        assert found("--fix") == []
+        assert problems() == ["its process was killed: remove scratch"]
+        assert problems("--fix") == []
     assert left(rook) == []
 
 

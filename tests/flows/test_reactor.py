@@ -15,18 +15,18 @@ from rookery.flows.reactor import Reactor
 @pytest.mark.slow
 def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reactor, "watch_folders", lambda _folders: None)
-    said: list[str] = []
+    log: list[str] = []
     looks: list[Assessment] = []
 
     def is_enough(look: Assessment) -> bool:
         looks.append(look)
         return len(looks) == 3
 
-    loop = Reactor(str(project), lambda: open_project(str(project)), said.append)
+    loop = Reactor(str(project), lambda: open_project(str(project)), log.append)
     loop.open()
     try:
         loop.run(is_enough)  # else a minute would pass before the second
     finally:
         loop.close()
     assert len(looks) == 3
-    assert "every second" in said[0]
+    assert "every second" in log[0]

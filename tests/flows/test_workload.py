@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from living import Agent
+from agent_rows import Agent
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows.workload import is_anything_alive

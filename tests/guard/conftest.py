@@ -30,17 +30,17 @@ def make_check(path: str, bounds: Bounds) -> Callable[[Op, Mapping[str, Any], st
     """Asks a state with the agent's own task, one under it and a foreign one, as the hook does."""
     db = Database.create(path)
     for task_id, parent in ((OWN, None), (BENEATH, OWN), (FOREIGN, None)):
-        made = add(db, "work", parent)
+        new_id = add(db, "work", parent)
         with db.write():
-            db.execute("UPDATE tasks SET id = ? WHERE id = ?", (task_id, made))
+            db.execute("UPDATE tasks SET id = ? WHERE id = ?", (task_id, new_id))
     who = Caller("bee", "ses_1", "builder", OWN, "queen", bounds.worktree)
     return lambda operation, values, folder, reach: check_owned(db, who, operation, values, folder, reach)
 
 
 @pytest.fixture(autouse=True)
 def _home(monkeypatch: pytest.MonkeyPatch, _own_home: None) -> None:
-    """A home that is not beneath a temporary folder, as a user's is not."""
-    monkeypatch.setenv("HOME", "/home/nobody-of-the-guard")
+    """A home that is not under a temporary folder, as a user's is not."""
+    monkeypatch.setenv("HOME", "/home/user-of-the-guard")
 
 
 def make_worktree(root: Path) -> Path:

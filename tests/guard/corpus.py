@@ -186,7 +186,7 @@ READING = [
     "git -C ../other diff main --stat",
 ]
 
-# Work of those who write: allowed to a builder (yolo) and a merger (relaxed).
+# Work of roles that write: allowed to a builder (yolo) and a merger (relaxed).
 WORKING = [
     "pytest",
     "pytest -q tests/t.py::test_x -x",
@@ -361,7 +361,7 @@ WORKING = [
     "GIT_SEQUENCE_EDITOR=: git rebase -i --autosquash main",
 ]
 
-# Denied to everybody, in every profile.
+# Denied to all roles, in every profile.
 FORBIDDEN = [
     ("git-push", 'echo "hi" && git push'),
     ("git-push", "git push"),
@@ -930,7 +930,7 @@ FORBIDDEN = [
     ("option", "mapfile -C 'git push' x < README.md"),
 ]
 
-# Allowed to those who write, denied to those who only read, whatever their profile.
+# Allowed to roles that write, denied to roles that only read, whatever their profile.
 WRITING = [
     "touch src/x",
     "rm src/a.py",
@@ -990,7 +990,7 @@ WRITING = [
     "sed -f x.sed README.md",
 ]
 
-# What build tools tell without building: allowed to those who read, in every profile.
+# What build tools print without building: allowed to roles that read, in every profile.
 TELLING = ["pip list", "npm ls --depth=0", "cargo tree", "go list ./...", "cat x.json | python3 -m json.tool"]
 
 # The project's own checks, which are a matter of role and profile.

@@ -11,18 +11,18 @@ from hypothesis.strategies import DrawFn
 
 def _ansi_c(word: str, digits: str) -> str:
     forms = {"x": "\\x{:02x}", "o": "\\{:03o}", "u": "\\u{:04x}"}
-    return "$'" + "".join(forms[digits].format(ord(each)) for each in word) + "'"
+    return "$'" + "".join(forms[digits].format(ord(letter)) for letter in word) + "'"
 
 
 QUOTES: dict[str, Callable[[str], str]] = {
     "plain": lambda word: word,
     "single": lambda word: f"'{word}'",
     "double": lambda word: f'"{word}"',
-    "backslashes": lambda word: "".join("\\" + each for each in word),
+    "backslashes": lambda word: "".join("\\" + letter for letter in word),
     "first letter escaped": lambda word: "\\" + word,
     "empty quotes within": lambda word: word[:1] + "''" + word[1:],
     "half in double quotes": lambda word: word[:2] + f'"{word[2:]}"',
-    "each letter quoted": lambda word: "".join(f"'{each}'" for each in word),
+    "each letter quoted": lambda word: "".join(f"'{letter}'" for letter in word),
     "hexadecimal": lambda word: _ansi_c(word, "x"),
     "octal": lambda word: _ansi_c(word, "o"),
     "unicode": lambda word: _ansi_c(word, "u"),
@@ -129,15 +129,15 @@ _DEPTH = st.lists(st.booleans(), max_size=3)
 @st.composite
 def mutation(draw: DrawFn, words: list[str]) -> str:
     """The command with every word quoted or in a variable, wrapped, and put into up to three constructs."""
-    assignments, found = [], []
+    assignments, quoted = [], []
     for i, word in enumerate(words):
         variable = draw(_VARIABLE)
         if variable is not None:
             assignments.append(f"v{i}={shlex.quote(word)}; ")
-            found.append(variable.format(i))
+            quoted.append(variable.format(i))
         else:
-            found.append(draw(_QUOTE)(word))
-    command = "".join(assignments) + draw(_WRAPPER).format(draw(_BLANK).join(found))
+            quoted.append(draw(_QUOTE)(word))
+    command = "".join(assignments) + draw(_WRAPPER).format(draw(_BLANK).join(quoted))
     for is_script in draw(_DEPTH):
         command = draw(_SCRIPT).format(shlex.quote(command)) if is_script else draw(_SHELL).format(command)
     return command

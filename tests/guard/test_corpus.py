@@ -18,8 +18,8 @@ READERS = [role.name for role in builtin_roles().values() if role.writes == NOTH
 
 
 def judge(bounds: Bounds, role: str, command: str, profile: str | None = None) -> Verdict:
-    found = builtin_roles()[role]
-    return decide(found, profile or found.profile, bounds, Call("Bash", {"command": command}))
+    definition = builtin_roles()[role]
+    return decide(definition, profile or definition.profile, bounds, Call("Bash", {"command": command}))
 
 
 def check_all(commands: Iterable[T], check: Callable[[T], None]) -> None:
@@ -147,7 +147,7 @@ def test_no_place_or_setting_is_named_however_it_is_written(bounds: Bounds, word
 
 
 @pytest.mark.parametrize("words", ["epic delete x -h", "epic delete x --help", "-h epic delete x", "help epic", "epic"])
-def test_help_is_shown_to_everybody(bounds: Bounds, words: str) -> None:
+def test_help_is_shown_to_all_roles(bounds: Bounds, words: str) -> None:
     for role in builtin_roles():
         assert judge(bounds, role, f"rook {words}").verdict == ALLOW
     for hidden in ("x -- -h", "x --help=1", '"$x" --help', "--reason -h x", "x --reason=-h"):
@@ -180,7 +180,7 @@ def test_a_command_that_cannot_be_read_is_denied_with_the_words_of_the_command_l
     assert "rook task update --help" in verdict.hint
 
 
-def test_where_the_state_cannot_be_asked_nothing_of_anybody_is_changed(bounds: Bounds) -> None:
+def test_where_the_state_cannot_be_read_no_other_agents_work_is_changed(bounds: Bounds) -> None:
     blind = bounds.replace(check_own=None)
     assert judge(blind, "builder", f"rook task complete {OWN}").verdict == DENY
     assert judge(blind, "builder", "rook mail check").verdict == ALLOW

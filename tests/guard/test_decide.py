@@ -19,8 +19,8 @@ from rookery.roles.model import NOTHING, PROFILES, RELAXED, STRICT, YOLO
 READERS = [role for role in builtin_roles().values() if role.writes == NOTHING]
 
 
-def call(bounds: Bounds, role: str, tool: str, profile: str | None = None, **given: Any) -> Verdict:
-    return decide(builtin_roles()[role], profile or builtin_roles()[role].profile, bounds, Call(tool, given))
+def call(bounds: Bounds, role: str, tool: str, profile: str | None = None, **tool_input: Any) -> Verdict:
+    return decide(builtin_roles()[role], profile or builtin_roles()[role].profile, bounds, Call(tool, tool_input))
 
 
 @pytest.mark.parametrize("tool", tools.FORBIDDEN)
@@ -188,7 +188,7 @@ def test_scope_holds_for_commands(bounds: Bounds) -> None:
         assert call(scoped, "builder", "Bash", command=command).rule == "scope", command
 
 
-def test_temporary_folders_are_everybodys(bounds: Bounds, tmp_path: Path) -> None:
+def test_temporary_folders_are_open_to_all_agents(bounds: Bounds, tmp_path: Path) -> None:
     for role in builtin_roles():
         assert call(bounds, role, "Write", file_path="/tmp/note-of-bee.txt").verdict == ALLOW
         assert call(bounds.replace(temp=()), role, "Write", file_path="/tmp/note-of-bee.txt").verdict == DENY
@@ -198,7 +198,7 @@ def test_temporary_folders_are_everybodys(bounds: Bounds, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "tool_input"),
     [
         ("Read", {"file_path": "~/.ssh/id_rsa"}),
         ("Read", {"file_path": "/etc/shadow"}),
@@ -211,19 +211,19 @@ def test_temporary_folders_are_everybodys(bounds: Bounds, tmp_path: Path) -> Non
         ("Glob", {"pattern": "**", "path": "~/.gnupg"}),
     ],
 )
-def test_secrets_are_not_read(bounds: Bounds, tool: str, given: dict[str, str]) -> None:
-    filled = {name: value.format(root=bounds.root) for name, value in given.items()}
+def test_secrets_are_not_read(bounds: Bounds, tool: str, tool_input: dict[str, str]) -> None:
+    filled = {name: value.format(root=bounds.root) for name, value in tool_input.items()}
     assert call(bounds, "builder", tool, **filled).rule == "secret"
 
 
-@pytest.mark.parametrize("path", [*(f"~/{each}" for each in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM])
+@pytest.mark.parametrize("path", [*(f"~/{path}" for path in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM])
 def test_every_secret_of_the_list_is_denied(bounds: Bounds, path: str) -> None:
     assert call(bounds, "builder", "Read", file_path=path).rule == "secret"
     assert call(bounds, "builder", "Bash", command=f"cat {path}/x").rule == "secret"
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "tool_input"),
     [
         ("Read", {"file_path": "src/a.py"}),
         ("Read", {"file_path": "/usr/include/stdio.h"}),
@@ -235,8 +235,8 @@ def test_every_secret_of_the_list_is_denied(bounds: Bounds, path: str) -> None:
         ("LS", {"path": "{root}"}),
     ],
 )
-def test_everything_else_is_read_by_all(bounds: Bounds, tool: str, given: dict[str, str]) -> None:
-    filled = {name: value.format(root=bounds.root) for name, value in given.items()}
+def test_everything_else_is_read_by_all(bounds: Bounds, tool: str, tool_input: dict[str, str]) -> None:
+    filled = {name: value.format(root=bounds.root) for name, value in tool_input.items()}
     for role in builtin_roles():
         assert call(bounds, role, tool, STRICT, **filled).verdict == ALLOW
 
@@ -290,10 +290,10 @@ GARBAGE: list[Any] = [
 
 
 @pytest.mark.parametrize("tool", ["Bash", "Write", "Edit", "NotebookEdit"])
-@pytest.mark.parametrize("given", GARBAGE, ids=lambda value: repr(value)[:30])
-def test_garbage_is_denied_and_never_raises(bounds: Bounds, tool: str, given: Any) -> None:
+@pytest.mark.parametrize("tool_input", GARBAGE, ids=lambda value: repr(value)[:30])
+def test_garbage_is_denied_and_never_raises(bounds: Bounds, tool: str, tool_input: Any) -> None:
     for role in ("builder", "scout"):
-        verdict = decide(builtin_roles()[role], YOLO, bounds, Call(tool, given))
+        verdict = decide(builtin_roles()[role], YOLO, bounds, Call(tool, tool_input))
         assert (verdict.verdict, bool(verdict.hint)) == (DENY, True)
 
 

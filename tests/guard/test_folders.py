@@ -43,12 +43,12 @@ def run(worktree: Path, command: str, cwd: str = "") -> set[str]:
 
 
 def listing(worktree: Path) -> dict[str, tuple[int, int]]:
-    found = {}
+    entries = {}
     for folder, _, names in os.walk(worktree.parents[2]):
         for name in names:
             stat = os.lstat(os.path.join(folder, name))
-            found[os.path.relpath(os.path.join(folder, name), worktree)] = (stat.st_mtime_ns, stat.st_size)
-    return found
+            entries[os.path.relpath(os.path.join(folder, name), worktree)] = (stat.st_mtime_ns, stat.st_size)
+    return entries
 
 
 @pytest.mark.parametrize("command", WRITES_IN_SRC)

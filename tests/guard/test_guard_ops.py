@@ -25,11 +25,11 @@ def bash(command: str) -> str:
 
 
 def test_a_verdict_is_given_and_nothing_is_done(rook: Rook) -> None:
-    found = rook.json("guard", "test", "builder", "Bash", bash("touch made && git push"))
-    assert found.status == 0
-    assert {name: found.data[name] for name in ("verdict", "rule")} == {"verdict": "deny", "rule": "git-push"}
-    assert found.data["reason"]
-    assert "rook merge" in found.data["hint"]
+    ran = rook.json("guard", "test", "builder", "Bash", bash("touch made && git push"))
+    assert ran.status == 0
+    assert {name: ran.data[name] for name in ("verdict", "rule")} == {"verdict": "deny", "rule": "git-push"}
+    assert ran.data["reason"]
+    assert "rook merge" in ran.data["hint"]
     assert not (rook.folder / "made").exists()
 
 
@@ -41,7 +41,7 @@ def test_a_person_reads_it_in_words(rook: Rook) -> None:
 
 def test_the_profile_and_the_alias_count(rook: Rook) -> None:
     call = ("guard", "test", "orchestrator", "WebFetch", "{}")
-    assert [rook.json(*call, "--profile", each).data["verdict"] for each in PROFILES] == ["deny", "ask", "allow"]
+    assert [rook.json(*call, "--profile", profile).data["verdict"] for profile in PROFILES] == ["deny", "ask", "allow"]
 
 
 def test_the_input_can_be_read_from_standard_input(project: Path) -> None:
@@ -82,8 +82,8 @@ def test_in_an_agents_worktree_its_own_bounds_hold(repo: Path) -> None:
     worktree = agent["worktree"]
 
     def ask(command: str) -> str:
-        found = den.rook.json("guard", "test", "builder", "Bash", bash(command), "--worktree", worktree).data
-        return str(found["rule"] or found["verdict"])
+        answer = den.rook.json("guard", "test", "builder", "Bash", bash(command), "--worktree", worktree).data
+        return str(answer["rule"] or answer["verdict"])
 
     assert ask("touch src/x") == "allow"
     assert ask("touch README.md") == "scope"

@@ -56,26 +56,26 @@ def test_no_mutation_of_a_denied_command_is_allowed(bounds: Bounds, name: str, r
 
 def _every_mutation() -> dict[str, str]:
     plain = "git push"
-    found = {f"quoted: {name}": f"{quote('git')} {quote('push')}" for name, quote in QUOTES.items()}
-    found |= {f"wrapped: {name}": form.format(plain) for name, form in WRAPPERS.items()}
-    found |= {f"around: {name}": form.format(plain) for name, form in AROUND.items()}
-    found |= {f"script: {name}": form.format(f"'{plain}'") for name, form in SCRIPTS.items()}
-    return found
+    commands = {f"quoted: {name}": f"{quote('git')} {quote('push')}" for name, quote in QUOTES.items()}
+    commands |= {f"wrapped: {name}": form.format(plain) for name, form in WRAPPERS.items()}
+    commands |= {f"around: {name}": form.format(plain) for name, form in AROUND.items()}
+    commands |= {f"script: {name}": form.format(f"'{plain}'") for name, form in SCRIPTS.items()}
+    return commands
 
 
 @pytest.mark.slow
 def test_a_shell_takes_every_mutation_for_the_same(tmp_path: Path) -> None:
     """Otherwise the test above would deny what never runs."""
-    programs, said = tmp_path / "bin", tmp_path / "said"
+    programs, log = tmp_path / "bin", tmp_path / "said"
     programs.mkdir()
     (tmp_path / "src").mkdir()
-    (programs / "git").write_text(f'#!/bin/sh\necho "$1" >> "{said}"\n')
+    (programs / "git").write_text(f'#!/bin/sh\necho "$1" >> "{log}"\n')
     (programs / "git").chmod(0o755)
     env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     for name, command in _every_mutation().items():
-        said.write_text("")
+        log.write_text("")
         subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, timeout=20, check=False)
-        assert "push" in said.read_text(), f"{name}: {command}"
+        assert "push" in log.read_text(), f"{name}: {command}"
 
 
 @pytest.mark.parametrize("name", _every_mutation())

@@ -22,7 +22,7 @@ def den(repo: Path) -> Den:
 
 
 class Stage:
-    """A lead that waits, with a builder beneath it."""
+    """A lead that waits, with a builder under it."""
 
     def __init__(self, den: Den, *worker: Any) -> None:
         self.den = den
@@ -91,7 +91,7 @@ def test_a_lead_cannot_end_before_it_handed_over_each_branch(den: Den) -> None:
 @pytest.mark.slow
 def test_foreign_tasks_cannot_be_closed(den: Den) -> None:
     stage = Stage(den, {"hang": True})
-    foreign = den.task("Somebody else's")
+    foreign = den.task("Another agent's")
     for verb in ("complete", "cancel", "fail", "delete", "archive"):
         refused = stage.as_agent("bee", "task", verb, foreign)
         assert refused.error["code"] == "foreign_task", verb

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from actions import ALLOWED, REFUSED, Scene, ask_hook, calls_on, make_scene
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.base.call import Call, serving
 from rookery.base.errors import RookError
 from rookery.cli.parse import parse_operation
@@ -38,7 +38,7 @@ from rookery.roles.rights import NotPermitted, reach_of
 from rookery.tasks import learnings
 from support import AUTHOR, write_role
 
-OPERATIONS = {each.name: each for each in index.load_all()}
+OPERATIONS = {op.name: op for op in index.load_all()}
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def scene(project: Path) -> Scene:
 def permit(agent: Agent, words: list[str], cwd: str | Path = "", env: dict[str, str] | None = None) -> RookError | None:
     """What `check_permitted` says to a call; None if it lets it pass."""
     settings, rest = read_globals(words)
-    found, length = index.find(rest)
-    assert found is not None, words
-    values, _ = parse_operation(found, rest[length:], settings)
+    op, length = index.find(rest)
+    assert op is not None, words
+    values, _ = parse_operation(op, rest[length:], settings)
     environ = read_environ({"HOME": "/nowhere", **(agent.env if env is None else env)})
     ctx = Context(cwd=str(cwd or agent.worktree), environ=environ)
     try:
-        check_permitted(ctx, found, values)
+        check_permitted(ctx, op, values)
     except RookError as error:
         return error
     finally:
@@ -64,8 +64,8 @@ def permit(agent: Agent, words: list[str], cwd: str | Path = "", env: dict[str, 
 
 
 def permit_served(agent: Agent, words: list[str], cwd: str | Path = "") -> RookError | None:
-    """The same for a call that came through the agent's own socket, with an environment that says nothing of it."""
-    found: list[RookError | None] = []
+    """The same for a call through the agent's own socket, with an environment that does not name the agent."""
+    refusals: list[RookError | None] = []
     plain = {"HOME": "/nowhere", "ROOKERY_ROOT": str(agent.root)}
     call = Call(
         environ=plain,
@@ -78,12 +78,12 @@ def permit_served(agent: Agent, words: list[str], cwd: str | Path = "") -> RookE
 
     def work() -> None:
         with serving(call):
-            found.append(permit(agent, words, cwd, plain))
+            refusals.append(permit(agent, words, cwd, plain))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    return found[0]
+    return refusals[0]
 
 
 @pytest.mark.parametrize(("name", "command"), [(name, words) for name, many in ALLOWED.items() for words in many])
@@ -135,7 +135,7 @@ def test_what_an_agent_has_claimed_is_its_own(scene: Scene) -> None:
     assert ask_hook(bee, ["task", "complete", scene.epic]).status == 0
 
 
-def test_an_agent_acts_as_nobody_else_before_the_guard_too(scene: Scene) -> None:
+def test_an_agent_cannot_act_as_another_before_the_guard_either(scene: Scene) -> None:
     bee = scene.agents["bee"]
     answer = ask_hook(bee, ["task", "claim", "--agent", "ada"])
     assert (answer.status, "leave --agent out" in answer.err) == (DENIED, True)
@@ -158,30 +158,30 @@ def test_a_person_may_do_everything(scene: Scene) -> None:
 
 def test_a_person_is_asked_for_nothing_where_there_is_no_project(tmp_path: Path) -> None:
     ctx = Context(cwd=str(tmp_path), environ=read_environ({"HOME": "/nowhere"}))
-    for each in OPERATIONS.values():
-        check_permitted(ctx, each, {})
+    for op in OPERATIONS.values():
+        check_permitted(ctx, op, {})
     assert not ctx.has_database
 
 
 def test_every_operation_that_changes_something_says_whose_it_is() -> None:
     kinds = {getattr(operation, name) for name in _KINDS}
-    for each in OPERATIONS.values():
-        assert not each.changes_state or each.owns is not None, f"{each.name} does not say what it changes: owns=…"
-        for param, kind in (each.owns or {}).items():
-            assert kind in kinds, each.name
-            assert param == operation.HERE or param in {one.name for one in each.params}, each.name
+    for op in OPERATIONS.values():
+        assert not op.changes_state or op.owns is not None, f"{op.name} does not say what it changes: owns=…"
+        for param, kind in (op.owns or {}).items():
+            assert kind in kinds, op.name
+            assert param == operation.HERE or param in {one.name for one in op.params}, op.name
         about = {"task": operation.TASKS, "epic": operation.TASKS, "learning": operation.LEARNINGS}
-        about |= {"name": operation.AGENTS} if each.group in ("worktree", "agent", "stop", "interrupt") else {}
-        for one in each.params:
-            if each.changes_state and one.positional and one.name in about:
-                assert (each.owns or {}).get(one.name) == about[one.name], f"{each.name} {one.name}"
+        about |= {"name": operation.AGENTS} if op.group in ("worktree", "agent", "stop", "interrupt") else {}
+        for one in op.params:
+            if op.changes_state and one.positional and one.name in about:
+                assert (op.owns or {}).get(one.name) == about[one.name], f"{op.name} {one.name}"
 
 
 _KINDS = ("TASKS", "PLACES", "MOVES", "LEARNINGS", "AGENTS", "BRANCHES", "MAIL_GROUPS", "CHECKOUTS")
 
 
 def test_the_list_knows_every_permission_and_no_other() -> None:
-    assert PERMISSIONS.keys() == {each.needs for each in OPERATIONS.values()}
+    assert PERMISSIONS.keys() == {op.needs for op in OPERATIONS.values()}
 
 
 def test_no_permission_can_reach_further_than_that_of_some_built_in_role() -> None:
@@ -201,38 +201,38 @@ def test_an_operation_that_the_table_does_not_know_is_for_people(scene: Scene) -
 
 
 @pytest.fixture
-def everybody(project: Path) -> Iterator[tuple[list[Agent], Agent, Callable[[str], Any]]]:
-    """An agent of each role, another one, and a way to ask the state."""
+def callers(project: Path) -> Iterator[tuple[list[Agent], Agent, Callable[[str], Any]]]:
+    """An agent of each role, another one, and a function that adds a learning to a task."""
     agents = [Agent(project, f"one-{role}", role) for role in builtin_roles()]
     other = Agent(project, "other")
     rook = Rook(project)
     db = rook.open()
-    for each in (*agents, other):
+    for agent in (*agents, other):
         ctx = Context.at(str(project), db)
-        ctx.environ = read_environ({"HOME": "/nowhere", **each.env})
-        group_ops.create(ctx, f"of-{each.name}", ("human",))
+        ctx.environ = read_environ({"HOME": "/nowhere", **agent.env})
+        group_ops.create(ctx, f"of-{agent.name}", ("human",))
     yield agents, other, lambda name: learnings.add(db, name, "found out", AUTHOR).id
     db.close()
 
 
 @pytest.mark.slow
 def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
-    everybody: tuple[list[Agent], Agent, Callable[[str], Any]],
+    callers: tuple[list[Agent], Agent, Callable[[str], Any]],
 ) -> None:
-    agents, other, learn = everybody
+    agents, other, learn = callers
     compared = 0
     for agent in agents:
         db = Rook(agent.root).open()
         caller = hooks.find_caller(db, agent.session_id, None)
         assert caller is not None
-        for each in OPERATIONS.values():
+        for op in OPERATIONS.values():
             for owner in (agent, other):
-                for words in calls_on(each, owner, learn):
+                for words in calls_on(op, owner, learn):
                     bounds = tool_hooks.bounds_of(str(agent.root), db, caller, owner.worktree)
                     call = ToolCall("Bash", {"command": shlex.join(["rook", *words]), "run_in_background": True})
                     verdict = decide(builtin_roles()[agent.role], "yolo", bounds, call)
                     refused = permit(agent, words, owner.worktree)
-                    by_program = reach_of(builtin_roles()[agent.role], each.needs) == PROGRAM
+                    by_program = reach_of(builtin_roles()[agent.role], op.needs) == PROGRAM
                     expected = refused is None and not by_program
                     assert (verdict.verdict == ALLOW) == expected, (agent.role, words, verdict, refused)
                     compared += 1
@@ -241,7 +241,7 @@ def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
 
 
 def test_the_guard_follows_the_file_of_the_role(scene: Scene) -> None:
-    """What is changed there is said by both at once."""
+    """Guard and permits both follow a change of the file at once."""
     bee, words = scene.agents["bee"], ["run", "complete"]
     assert permit(bee, words) is not None
     assert ask_hook(bee, words).status == DENIED

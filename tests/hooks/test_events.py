@@ -46,15 +46,15 @@ class Nest:
             hook_command(event), input=data, capture_output=True, text=True, env=env, timeout=60, check=False
         )
 
-    def ask(self, tool: str, **given: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, tool: str, **tool_input: str) -> subprocess.CompletedProcess[str]:
         """Ask for a tool."""
-        return self.fire("pre-tool", {"tool_name": tool, "tool_input": given, "tool_use_id": "toolu_1"})
+        return self.fire("pre-tool", {"tool_name": tool, "tool_input": tool_input, "tool_use_id": "toolu_1"})
 
     def records(self, *kinds: str) -> list[Any]:
         """What was written down."""
         telemetry = Telemetry(str(self.den.folder / ".rookery/telemetry.db"))
         try:
-            return [each for each in telemetry.read(agent="bee") if not kinds or each.kind in kinds]
+            return [record for record in telemetry.read(agent="bee") if not kinds or record.kind in kinds]
         finally:
             telemetry.close()
 
@@ -181,7 +181,7 @@ def test_a_locked_log_denies_before_the_program_loses_patience(nest: Nest) -> No
 
 
 @pytest.mark.slow
-def test_the_life_of_a_stopped_agent_is_over(nest: Nest) -> None:
+def test_the_hooks_of_a_stopped_agent_are_refused(nest: Nest) -> None:
     nest.den.rook("stop", "bee")
     done = nest.ask("Read", file_path="a")
     assert done.returncode == 2
@@ -193,9 +193,9 @@ def test_the_life_of_a_stopped_agent_is_over(nest: Nest) -> None:
 def test_mail_that_came_meanwhile_keeps_a_turn_going_once(nest: Nest) -> None:
     assert nest.fire("stop", {"stop_hook_active": False}).stdout == ""
     nest.den.rook.json("mail", "send", "bee", "--subject", "One more thing", "--body", "Mind the gap.")
-    told = json.loads(nest.fire("stop", {"stop_hook_active": False}).stdout)
-    assert told["decision"] == "block"
-    assert "Mind the gap." in told["reason"]
+    answer = json.loads(nest.fire("stop", {"stop_hook_active": False}).stdout)
+    assert answer["decision"] == "block"
+    assert "Mind the gap." in answer["reason"]
     assert nest.fire("stop", {"stop_hook_active": True}).stdout == ""
 
 
@@ -203,6 +203,6 @@ def test_mail_that_came_meanwhile_keeps_a_turn_going_once(nest: Nest) -> None:
 def test_a_compacted_agent_is_told_who_it_is(nest: Nest) -> None:
     assert nest.fire("session-start", {"source": "startup"}).stdout == ""
     for event, payload in (("session-start", {"source": "compact"}), ("pre-compact", {"trigger": "auto"})):
-        told = nest.fire(event, payload).stdout
-        assert "You are `bee`, a builder" in told
-        assert nest.task in told
+        output = nest.fire(event, payload).stdout
+        assert "You are `bee`, a builder" in output
+        assert nest.task in output

@@ -24,16 +24,16 @@ THEIRS = """{
 
 
 def _settings(project: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / PATH).read_text())
-    return found
+    settings: dict[str, Any] = json.loads((project / PATH).read_text())
+    return settings
 
 
 def test_installing_into_nothing_and_back_leaves_nothing(project: Path) -> None:
     rook = Rook(project)
     assert rook.json("hooks", "status").data["events"] == []
-    found = rook.json("hooks", "install").data
-    assert set(found["events"]) == set(EVENTS)
-    assert found["is_current"]
+    status = rook.json("hooks", "install").data
+    assert set(status["events"]) == set(EVENTS)
+    assert status["is_current"]
     assert set(_settings(project)["hooks"]) == set(EVENTS)
     assert rook.json("hooks", "install").data["changed"] is False
     assert rook.json("hooks", "uninstall").data["changed"] is True
@@ -47,9 +47,9 @@ def test_what_is_there_stays_and_comes_back_to_the_byte(project: Path) -> None:
     path.write_text(THEIRS)
     rook.json("hooks", "install")
     rook.json("hooks", "install")
-    found = _settings(project)
-    assert found["permissions"] == {"allow": ["Bash(ls:*)"]}
-    assert [len(found["hooks"][name]) for name in ("UserPromptSubmit", "Stop", "SessionStart")] == [2, 1, 1]
+    settings = _settings(project)
+    assert settings["permissions"] == {"allow": ["Bash(ls:*)"]}
+    assert [len(settings["hooks"][name]) for name in ("UserPromptSubmit", "Stop", "SessionStart")] == [2, 1, 1]
     rook.json("hooks", "uninstall")
     assert path.read_text() == THEIRS
 
@@ -105,19 +105,19 @@ def _fire(project: Path, name: str, payload: object, **environ: str) -> subproce
 
 
 @pytest.mark.slow
-def test_a_session_is_told_how_things_stand_and_gets_its_mail_once(project: Path) -> None:
+def test_a_session_gets_a_summary_of_the_project_and_its_mail_once(project: Path) -> None:
     rook = Rook(project)
     rook.json("hooks", "install")
     rook.json("task", "create", "Paint the shed")
-    told = _fire(project, "SessionStart", {"cwd": str(project), "source": "startup"})
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "rook sling" in told.stdout
-    assert "Paint the shed" in told.stdout
+    ran = _fire(project, "SessionStart", {"cwd": str(project), "source": "startup"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "rook sling" in ran.stdout
+    assert "Paint the shed" in ran.stdout
 
     rook.json("mail", "send", "human", "--subject", "Look here", "--body", "Something came up.")
-    told = _fire(project, "UserPromptSubmit", {"cwd": str(project), "prompt": "hello"})
-    assert "Something came up." in told.stdout
-    assert "Look here" in told.stdout
+    ran = _fire(project, "UserPromptSubmit", {"cwd": str(project), "prompt": "hello"})
+    assert "Something came up." in ran.stdout
+    assert "Look here" in ran.stdout
     again = _fire(project, "UserPromptSubmit", {"cwd": str(project), "prompt": "hello"})
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert "rook sling" not in _fire(project, "PreCompact", {"cwd": str(project)}).stdout
@@ -142,4 +142,4 @@ def test_prime_for_a_person_and_for_an_unknown_agent(project: Path) -> None:
     rook = Rook(project)
     assert "No agent is at work" in rook("prime").out.decode()
     assert "rook sling" not in rook("prime", "--compact").out.decode()
-    assert rook.json("prime", "--agent", "nobody").error["code"] == "no_such_agent"
+    assert rook.json("prime", "--agent", "stranger").error["code"] == "no_such_agent"

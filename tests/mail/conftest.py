@@ -13,9 +13,9 @@ from .hive import Agent, Hive
 @pytest.fixture
 def hive(tmp_path: Path) -> Iterator[Hive]:
     """A project without agents."""
-    made = Hive(tmp_path / "project")
-    yield made
-    made.db.close()
+    project = Hive(tmp_path / "project")
+    yield project
+    project.db.close()
 
 
 @pytest.fixture

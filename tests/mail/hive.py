@@ -1,4 +1,4 @@
-"""A project with agents in it, as the rows that make them: who is alive, whose child it is, which turn runs."""
+"""A project with agents as rows of the database: their sessions, their parents, their running turns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Agent(NamedTuple):
         return {"ROOKERY_AGENT": self.name, "ROOKERY_TOKEN": self.token, **more}
 
     def environ(self, turn: str | None = None) -> Environ:
-        """The same, as Rookery reads it."""
+        """Its variables, as Rookery reads them."""
         return read_environ({"HOME": "/nowhere", **self.variables(turn)})
 
 
@@ -63,7 +63,7 @@ class Hive:
         self.db = Database.open(self.path)
 
     def add(self, name: str, role: str = "builder", parent: str = "human", state: str = "working") -> Agent:
-        """An agent in a life of its own."""
+        """Add an agent with a session."""
         session_id, token = new_id(SESSION), f"token-of-{name}-{new_id(SESSION)}"
         row: dict[str, object] = {
             "id": session_id,
@@ -87,7 +87,7 @@ class Hive:
             "updated_at": NOW,
             "active_at": NOW,
         }
-        # The test's own process passes for what drives the agent, so that no command takes it for left behind.
+        # The test's own process counts as the agent's runner, so that no command takes the agent for left behind.
         me = identify(os.getpid())
         assert me is not None
         row |= {"runner_pid": me.pid, "runner_start": me.start}
@@ -97,7 +97,7 @@ class Hive:
         return Agent(name, token, session_id)
 
     def end(self, agent: Agent) -> None:
-        """The agent's life is over."""
+        """End the agent's session."""
         with self.db.write():
             self.db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (agent.session_id,))
 
@@ -112,7 +112,7 @@ class Hive:
         return ctx
 
     def begin_turn(self, agent: Agent) -> str:
-        """The agent is in a turn."""
+        """Begin a turn of the agent."""
         turn_id = new_id(TURN)
         with self.db.write():
             self.db.execute(
@@ -123,7 +123,7 @@ class Hive:
         return turn_id
 
     def end_turn(self, turn_id: str, state: str = "done") -> None:
-        """The turn is over; what becomes of its mail is up to the test."""
+        """End the turn; the test decides what becomes of its mail."""
         with self.db.write():
             self.db.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
 
@@ -142,7 +142,7 @@ class Hive:
         return store.get(self.db, sent.id)
 
     def inbox(self, name: str) -> list[Message]:
-        """Everything that somebody ever got, oldest first."""
+        """Everything that an inbox ever got, oldest first."""
         return store.select(self.db, store.Query(recipient=name))[::-1]
 
     def everything(self) -> list[list[tuple[Any, ...]]]:
@@ -150,7 +150,7 @@ class Hive:
         return [self.db.all(f"SELECT * FROM {table}") for table in ("messages", "mail_groups", "events")]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """What was told of one kind."""
+        """The data of all events of one type."""
         rows = self.db.all("SELECT data FROM events WHERE type = ? ORDER BY seq", (kind,))
         return [json.loads(row[0]) for row in rows]
 
@@ -172,7 +172,7 @@ class Hive:
 
 
 class Ran(NamedTuple):
-    """How a `rook` process ended."""
+    """Status and output of a `rook` process."""
 
     status: int
     out: str
@@ -180,12 +180,12 @@ class Ran(NamedTuple):
 
     @property
     def data(self) -> Any:
-        """What a command with --json gave."""
+        """The data that a command with --json printed."""
         assert self.status == 0, self
         return json.loads(self.out)["data"]
 
     @property
     def code(self) -> str:
-        """With what a command with --json was refused."""
+        """The error code that a command with --json printed."""
         assert self.status == 1, self
         return str(json.loads(self.out)["error"]["code"])

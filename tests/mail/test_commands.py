@@ -22,11 +22,11 @@ def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None
         "messages": [{"id": asked["id"], "to": "queen", "audience": None}],
     }
     checked = hive.rook("mail", "check", "--json", as_=queen).data
-    assert [each["body"] for each in checked["messages"]] == ["left\nor right"]
+    assert [message["body"] for message in checked["messages"]] == ["left\nor right"]
     assert (checked["agent"], checked["waiting"]) == ("queen", 0)
     hive.rook("mail", "reply", asked["id"], "--body", "left", "--type", "result", as_=queen)
-    found = hive.rook("mail", "wait", "--from", "queen", "--thread", asked["id"], "--json", as_=bee).data
-    assert (found["subject"], found["reply_to"], found["type"]) == ("Re: Which way?", asked["id"], "result")
+    answer = hive.rook("mail", "wait", "--from", "queen", "--thread", asked["id"], "--json", as_=bee).data
+    assert (answer["subject"], answer["reply_to"], answer["type"]) == ("Re: Which way?", asked["id"], "result")
 
 
 def test_an_inbox_for_people(hive: Hive, bee: Agent) -> None:

@@ -30,7 +30,7 @@ def test_one_turn_sees_a_message_once(hive: Hive, bee: Agent) -> None:
     assert service.deliver(hive.db, "bee", turn, NOW) == []
     assert store.count_new(hive.db, "bee") == 0
     hive.send(None, "bee", "two")
-    assert [each.subject for each in service.deliver(hive.db, "bee", turn, NOW)] == ["two"]
+    assert [message.subject for message in service.deliver(hive.db, "bee", turn, NOW)] == ["two"]
 
 
 def test_a_crash_delivers_again(hive: Hive, bee: Agent) -> None:
@@ -41,13 +41,13 @@ def test_a_crash_delivers_again(hive: Hive, bee: Agent) -> None:
     assert hive.settle(lost, NOW, read=False) == 1
     assert hive.inbox("bee")[0].turn_id is None
     turn = hive.begin_turn(bee)
-    assert [each.id for each in service.deliver(hive.db, "bee", turn, NOW)] == [sent.id]
+    assert [message.id for message in service.deliver(hive.db, "bee", turn, NOW)] == [sent.id]
     assert hive.settle(lost, NOW) == 0
     assert hive.settle(turn, NOW) == 1
     assert hive.events("mail.returned") == [{"ids": [sent.id], "turn_id": lost}]
 
 
-def test_a_turn_that_is_gone_holds_no_mail_even_if_nobody_said_so(hive: Hive, bee: Agent) -> None:
+def test_a_turn_that_is_gone_holds_no_mail_even_if_its_end_was_not_recorded(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
     lost = hive.begin_turn(bee)
     service.deliver(hive.db, "bee", lost, NOW)
@@ -81,7 +81,7 @@ def test_what_does_not_fit_waits_unseen(hive: Hive, bee: Agent) -> None:
         hive.send(None, "bee", f"number {number}")
     hive.send(None, "bee", "first of all", priority="urgent")
     turn = hive.begin_turn(bee)
-    seen = [each.subject for each in service.deliver(hive.db, "bee", turn, NOW)]
+    seen = [message.subject for message in service.deliver(hive.db, "bee", turn, NOW)]
     assert seen == ["first of all", *(f"number {number}" for number in range(24, 5, -1))]
     assert store.count_new(hive.db, "bee") == 6
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 6
@@ -102,11 +102,11 @@ def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
     [opened] = ops.read(hive.ctx(bee, turn), (one,))
     assert (opened.turn_id, opened.read_at) == (turn, None)
     checked = ops.check(hive.ctx(bee, turn))
-    assert [each.id for each in checked.messages] == [two]
+    assert [message.id for message in checked.messages] == [two]
     assert ops.check(hive.ctx(bee, turn)).messages == ()
-    assert [each.read_at for each in hive.inbox("bee")] == [None, None]
+    assert [message.read_at for message in hive.inbox("bee")] == [None, None]
     hive.settle(turn, LATER)
-    assert [each.read_at for each in hive.inbox("bee")] == [LATER, LATER]
+    assert [message.read_at for message in hive.inbox("bee")] == [LATER, LATER]
 
 
 def test_a_crash_brings_back_what_the_agent_looked_at_itself(hive: Hive, bee: Agent) -> None:
@@ -146,11 +146,11 @@ def test_two_turns_never_see_the_same_message(hive: Hive, bee: Agent) -> None:
     """Only one turn of an agent runs at a time; if two ever did, each message would still go to one."""
     ids = {hive.send(None, "bee", f"number {number}").id for number in range(10)}
     turns = [hive.begin_turn(bee) for _ in range(4)]
-    said = run_together([hive.start_python(_DELIVER, turn) for turn in turns])
-    claimed = [line for out in said for line in out.split()]
+    outputs = run_together([hive.start_python(_DELIVER, turn) for turn in turns])
+    claimed = [line for out in outputs for line in out.split()]
     assert sorted(claimed) == sorted(ids)
-    for turn, out in zip(turns, said, strict=True):
-        assert {each.id for each in hive.inbox("bee") if each.turn_id == turn} == set(out.split())
+    for turn, out in zip(turns, outputs, strict=True):
+        assert {message.id for message in hive.inbox("bee") if message.turn_id == turn} == set(out.split())
 
 
 def test_looking_for_mail_reads_only_what_is_unread(hive: Hive, bee: Agent) -> None:

@@ -44,7 +44,7 @@ def test_refusals_leave_the_group_as_it_was(hive: Hive, bee: Agent, drone: Agent
     with pytest.raises(InvalidInput, match="already"):
         groups.create(hive.ctx(), "hive", ("drone",))
     with pytest.raises(UnknownRecipient):
-        groups.add(hive.ctx(), "hive", ("drone", "nobody"))
+        groups.add(hive.ctx(), "hive", ("drone", "stranger"))
     with pytest.raises(UnknownRecipient):
         groups.add(hive.ctx(), "hive", ("@all",))
     with pytest.raises(InvalidInput, match="empty"):

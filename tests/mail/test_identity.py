@@ -1,4 +1,4 @@
-"""Nobody speaks as somebody else."""
+"""No agent can send or read mail as another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_tokens_are_kept_as_their_sha256() -> None:
         {"ROOKERY_AGENT": "bee", "ROOKERY_TOKEN": ""},
         {"ROOKERY_AGENT": "bee", "ROOKERY_TOKEN": "wrong"},
         {"ROOKERY_AGENT": "bee", "ROOKERY_TOKEN": "\udcff"},
-        {"ROOKERY_AGENT": "nobody", "ROOKERY_TOKEN": "wrong"},
+        {"ROOKERY_AGENT": "stranger", "ROOKERY_TOKEN": "wrong"},
         {"ROOKERY_AGENT": "rook", "ROOKERY_TOKEN": "wrong"},
         {"ROOKERY_AGENT": "human", "ROOKERY_TOKEN": "anything"},
         {"ROOKERY_TOKEN": "anything"},
@@ -64,7 +64,7 @@ def test_the_token_of_an_ended_session_is_refused(hive: Hive, bee: Agent) -> Non
         hive.as_(bee)
 
 
-def test_the_token_of_an_earlier_life_is_refused(hive: Hive, bee: Agent) -> None:
+def test_the_token_of_an_earlier_session_is_refused(hive: Hive, bee: Agent) -> None:
     hive.end(bee)
     again = hive.add("bee")
     with pytest.raises(ForgedSender):
@@ -72,7 +72,7 @@ def test_the_token_of_an_earlier_life_is_refused(hive: Hive, bee: Agent) -> None
     assert hive.as_(again).session_id == again.session_id
 
 
-def test_what_is_said_beside_the_token_must_fit_it(hive: Hive, bee: Agent, queen: Agent) -> None:
+def test_the_other_variables_must_fit_the_token(hive: Hive, bee: Agent, queen: Agent) -> None:
     turn, foreign = hive.begin_turn(bee), hive.begin_turn(queen)
     own = bee.environ()
     for environ in (

@@ -23,8 +23,8 @@ def test_what_a_person_checks_is_read(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", "one")
     hive.send(bee, "human", "two", priority="high")
     checked = ops.check(hive.ctx(now=LATER))
-    assert [each.subject for each in checked.messages] == ["two", "one"]
-    assert [each.read_at for each in hive.inbox("human")] == [LATER, LATER]
+    assert [message.subject for message in checked.messages] == ["two", "one"]
+    assert [message.read_at for message in hive.inbox("human")] == [LATER, LATER]
     assert list(checked.messages) == hive.inbox("human")[::-1]
     assert ops.check(hive.ctx(now=LATER)).messages == ()
     assert len(hive.events("mail.read")) == 1
@@ -40,8 +40,8 @@ def test_what_is_not_shown_is_not_read(hive: Hive, bee: Agent) -> None:
     for number in range(3):
         hive.send(bee, "human", f"number {number}")
     checked = ops.check(hive.ctx(), limit=2)
-    assert ([each.subject for each in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
-    assert [each.read_at is None for each in hive.inbox("human")] == [True, False, False]
+    assert ([message.subject for message in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
+    assert [message.read_at is None for message in hive.inbox("human")] == [True, False, False]
 
 
 @pytest.mark.parametrize("inject", [False, True])
@@ -52,7 +52,7 @@ def test_a_person_looks_into_any_inbox_without_a_mark(hive: Hive, bee: Agent, in
     hive.send(None, "bee", "two")
     before = hive.everything()
     looked = ops.check(hive.ctx(), agent="bee", inject=inject)
-    assert ([each.subject for each in looked.messages], looked.waiting) == (["two", "one"], 0)
+    assert ([message.subject for message in looked.messages], looked.waiting) == (["two", "one"], 0)
     assert hive.everything() == before
     with pytest.raises(UnknownRecipient):
         ops.check(hive.ctx(), agent="beee")
@@ -85,8 +85,8 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
     [by_human] = ops.read(hive.ctx(now=LATER), (asked,))
     assert by_human.read_at is None
     opened = ops.read(hive.ctx(queen, now=LATER), (asked, answer, asked))
-    assert [each.id for each in opened] == [asked, answer]
-    assert [each.read_at for each in opened] == [LATER, None]
+    assert [message.id for message in opened] == [asked, answer]
+    assert [message.read_at for message in opened] == [LATER, None]
     assert opened[0].thread == (asked, answer)
     assert opened[0].to_json()["thread"] == (asked, answer)
 
@@ -100,9 +100,9 @@ def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
 
 def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
     sent = hive.send(queen, "@builders")
-    mine = next(each.id for each in sent.messages if each.to == "bee")
+    mine = next(message.id for message in sent.messages if message.to == "bee")
     [opened] = ops.read(hive.ctx(bee), (mine,))
-    assert [each.recipient for each in opened.messages] == ["bee"]
+    assert [message.recipient for message in opened.messages] == ["bee"]
     [by_human] = ops.read(hive.ctx(), (mine,))
     assert len(by_human.thread) == 2
 
@@ -114,7 +114,7 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
     hive.send(None, "bee", "d", priority="urgent")
 
     def subjects(who: Agent | None = None, **wanted: Any) -> str:
-        return "".join(each.subject[-1] for each in ops.list_mail(hive.ctx(who), **wanted))
+        return "".join(message.subject[-1] for message in ops.list_mail(hive.ctx(who), **wanted))
 
     assert subjects() == "dcaa"
     assert subjects(agent="bee") == "daa"
@@ -141,9 +141,9 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
 def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
     hive.send(queen, "bee", "one")
     turn = hive.begin_turn(bee)
-    found = ops.wait(hive.ctx(bee, turn), timeout="30s")
-    assert found is not None
-    assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
+    received = ops.wait(hive.ctx(bee, turn), timeout="30s")
+    assert received is not None
+    assert (received.subject, received.turn_id, received.read_at) == ("one", turn, None)
     assert ops.wait(hive.ctx(bee, turn), timeout="0.05s") is None
 
 
@@ -153,9 +153,9 @@ def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> 
     answer = ops.reply(hive.ctx(queen), asked.id, body="yes", type="result")
     for wanted in ({"from_": "drone"}, {"type": "error"}, {"from_": "human", "thread": asked.id}):
         assert ops.wait(hive.ctx(bee), timeout="0.05s", **wanted) is None
-    found = ops.wait(hive.ctx(bee), timeout="30s", from_="queen", thread=asked.id, type="result")
-    assert found is not None
-    assert found.id == answer.id
+    received = ops.wait(hive.ctx(bee), timeout="30s", from_="queen", thread=asked.id, type="result")
+    assert received is not None
+    assert received.id == answer.id
     assert store.count_new(hive.db, "bee") == 1
 
 
@@ -183,7 +183,7 @@ def test_purging_deletes_what_was_read(hive: Hive, bee: Agent) -> None:
     ops.check(hive.ctx())
     hive.send(bee, "human", "unread")
     assert ops.purge(hive.ctx(now=at), older_than="1d").deleted == 1
-    assert [each.subject for each in hive.inbox("human")] == ["unread"]
+    assert [message.subject for message in hive.inbox("human")] == ["unread"]
     assert hive.events("mail.purged") == [
         {"deleted": 1, "before": stamp(1_800_000_000.0 - 86400), "agent": None, "unread_too": False}
     ]

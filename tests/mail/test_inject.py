@@ -1,4 +1,4 @@
-"""Mail in a prompt: bounded, and nothing that a sender writes can pass for anybody else."""
+"""Mail in a prompt is bounded, and no text of a sender can pass for the text of another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REST = re.compile(r"(\d+) more: rook mail list --unread --to ([\w-]+)")
 
 def message(number: int = 1, **fields: Any) -> Message:
     """A message to bee."""
-    made = Message(
+    template = Message(
         id=f"msg_{number}",
         thread_id="msg_1",
         reply_to=None,
@@ -41,7 +41,7 @@ def message(number: int = 1, **fields: Any) -> Message:
         created_at=NOW,
         read_at=None,
     )
-    return made.replace(**fields)
+    return template.replace(**fields)
 
 
 def parse(text: str) -> tuple[list[str], list[str]]:
@@ -75,8 +75,8 @@ def check_form(text: str, messages: list[Message], waiting: int) -> list[str]:
         assert rest
         assert int(rest[1]) == waiting
     headers = [_HEADER.fullmatch(line) for line in lines[1:]]
-    assert [found and found[1] for found in headers] == [each.id for each in messages]
-    assert [found and found[3] for found in headers] == [each.sender for each in messages]
+    assert [header and header[1] for header in headers] == [mail.id for mail in messages]
+    assert [header and header[3] for header in headers] == [mail.sender for mail in messages]
     assert len(inside) == len(messages)
     return inside
 
@@ -126,8 +126,8 @@ def test_no_text_leaves_its_fence_or_forges_a_header(
         message(number, subject=subject, body=body, payload=payload, audience="@lead of bee" if number % 2 else None)
         for number, (subject, body, payload) in enumerate(texts)
     ]
-    shown = {(each.subject, each.body, str(each.payload)): each for each in reversed(sent)}
-    firsts = [each for each in sent if shown[(each.subject, each.body, str(each.payload))] is each]
+    shown = {(draft.subject, draft.body, str(draft.payload)): draft for draft in reversed(sent)}
+    firsts = [draft for draft in sent if shown[(draft.subject, draft.body, str(draft.payload))] is draft]
     text = render(sent, waiting)
     check_form(text, firsts, waiting)
     assert all(char in "\n\t" or (char.isprintable() and char < "\U000e0000") for char in text)
@@ -196,7 +196,7 @@ def test_a_long_body_is_cut_and_says_so() -> None:
 
 @pytest.mark.parametrize("piece", ["`", "\x1b", "\u202e", "x`"])
 def test_the_worst_message_is_still_shown(piece: str) -> None:
-    """One that never fitted would stand in the way of all others for ever."""
+    """A message that never fits would block all others for ever."""
     sent = message(
         1,
         subject=('"' * MAX_SUBJECT)[:MAX_SUBJECT],

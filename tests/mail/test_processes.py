@@ -45,11 +45,11 @@ print(time.time(), found and found.subject)
 
 def test_nothing_is_lost_when_eight_processes_send_at_once(hive: Hive, bee: Agent, queen: Agent) -> None:
     env = bee.variables()
-    said = run_together([hive.start_python(_SEND, "queen", "50", env=env) for _ in range(8)])
-    told = sorted(line for out in said for line in out.split())
-    assert len(told) == 400
-    assert sorted(each.id for each in hive.inbox("queen")) == told
-    assert sorted(each["id"] for each in hive.events("mail.sent")) == told
+    outputs = run_together([hive.start_python(_SEND, "queen", "50", env=env) for _ in range(8)])
+    printed = sorted(line for out in outputs for line in out.split())
+    assert len(printed) == 400
+    assert sorted(message.id for message in hive.inbox("queen")) == printed
+    assert sorted(event["id"] for event in hive.events("mail.sent")) == printed
 
 
 @pytest.mark.slow
@@ -72,12 +72,12 @@ def test_a_killed_sender_leaves_whole_messages_only(hive: Hive, bee: Agent, dron
         assert child.stdin is not None
         child.stdin.write(b"go\n")
         child.stdin.flush()
-        said = [child.stdout.readline() for _ in range(1 + round_)]
+        lines = [child.stdout.readline() for _ in range(1 + round_)]
         child.send_signal(signal.SIGKILL)
-        said += [line for line in child.communicate(timeout=60)[0].splitlines() if len(line) == 30]
+        lines += [line for line in child.communicate(timeout=60)[0].splitlines() if len(line) == 30]
         assert child.returncode == -signal.SIGKILL
-        kept = {each.id for each in store.select(hive.db, store.Query())}
-        assert {line.decode().strip() for line in said[1:]} <= kept
+        kept = {message.id for message in store.select(hive.db, store.Query())}
+        assert {line.decode().strip() for line in lines[1:]} <= kept
     sizes = hive.db.all("SELECT count(*), count(DISTINCT recipient) FROM messages GROUP BY thread_id")
     assert set(sizes) == {(2, 2)}
     assert len(hive.events("mail.sent")) == hive.db.value("SELECT count(*) FROM messages")
@@ -127,7 +127,7 @@ def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> No
 
 
 def _waits(child: subprocess.Popen[bytes]) -> None:
-    """Return once the child waits: it has said so, and then slept."""
+    """Return once the child waits: it has printed a line, and then slept."""
     assert child.stdout is not None
     assert child.stdout.readline() == b"here\n"
     wait_until(lambda: _state(child.pid) == "S")

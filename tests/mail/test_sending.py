@@ -80,7 +80,7 @@ def test_an_unknown_recipient_is_refused_with_a_suggestion(hive: Hive, bee: Agen
 
 
 @pytest.mark.parametrize("name", ["", "@", "rook", "\x1b[31m", "bee\nqueen", "@lead of", "@lead:", "BEE"])
-def test_what_names_nobody_is_refused(hive: Hive, bee: Agent, name: str) -> None:
+def test_an_unknown_recipient_is_refused(hive: Hive, bee: Agent, name: str) -> None:
     with pytest.raises(UnknownRecipient):
         hive.send(None, name)
 
@@ -88,7 +88,7 @@ def test_what_names_nobody_is_refused(hive: Hive, bee: Agent, name: str) -> None
 def test_one_unknown_name_among_many_refuses_them_all(hive: Hive, bee: Agent) -> None:
     before = hive.everything()
     with pytest.raises(UnknownRecipient):
-        service.send(hive.db, HUMAN, Draft(("bee", "@all", "nobody"), "hello"), NOW)
+        service.send(hive.db, HUMAN, Draft(("bee", "@all", "stranger"), "hello"), NOW)
     assert hive.everything() == before
 
 
@@ -130,14 +130,14 @@ def test_groups_reach_their_members_and_not_the_sender(
     group_ops.create(hive.ctx(), "hive", ("bee", "gone"))
     sent = hive.send({"bee": bee, "queen": queen, "human": None}[sender], group, "all of you")
     assert set(sent.to) == members
-    assert {store.get(hive.db, each.id).thread_id for each in sent.messages} == {sent.thread_id}
-    assert {each.audience for each in sent.messages} == {"@lead" if group == "parent" else group}
+    assert {store.get(hive.db, message.id).thread_id for message in sent.messages} == {sent.thread_id}
+    assert {message.audience for message in sent.messages} == {"@lead" if group == "parent" else group}
     assert len(hive.events("mail.sent")) == len(members)
 
 
 def test_a_member_of_two_groups_gets_it_once_and_by_name_if_named(hive: Hive, bee: Agent, drone: Agent) -> None:
     sent = service.send(hive.db, HUMAN, Draft(("@builders", "@all", "bee"), "hello"), NOW)
-    assert sorted((each.to, each.audience) for each in sent.messages if each.to != "queen") == [
+    assert sorted((message.to, message.audience) for message in sent.messages if message.to != "queen") == [
         ("bee", None),
         ("drone", "@builders"),
     ]
@@ -153,7 +153,7 @@ def test_an_empty_group_is_refused(hive: Hive, group: str) -> None:
         hive.send(None if "lead" in group else lonely, group)
 
 
-def test_nobody_is_above_a_person(hive: Hive) -> None:
+def test_a_person_has_no_parent(hive: Hive) -> None:
     with pytest.raises(EmptyGroup):
         hive.send(None, "@lead")
 
@@ -175,20 +175,20 @@ def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive, bee: A
 
 
 def test_a_reply_to_rookery_is_refused(hive: Hive, bee: Agent) -> None:
-    told = service.send_from_system(hive.db, "bee", "hello", now=NOW)
+    sent = service.send_from_system(hive.db, "bee", "hello", now=NOW)
     with pytest.raises(UnknownRecipient):
-        ops.reply(hive.ctx(bee), told.id, body="thanks")
+        ops.reply(hive.ctx(bee), sent.id, body="thanks")
 
 
 def test_an_empty_reply_is_refused(hive: Hive, bee: Agent) -> None:
-    told = hive.send(None, "bee")
+    sent = hive.send(None, "bee")
     with pytest.raises(InvalidInput):
-        ops.reply(hive.ctx(bee), told.id, body=" \n")
+        ops.reply(hive.ctx(bee), sent.id, body=" \n")
 
 
 def test_the_longest_subject_can_be_answered(hive: Hive, bee: Agent) -> None:
-    told = hive.send(None, "bee", "é" * (MAX_SUBJECT // 2))
-    answer = hive.get(ops.reply(hive.ctx(bee), told.id, body="yes"))
+    sent = hive.send(None, "bee", "é" * (MAX_SUBJECT // 2))
+    answer = hive.get(ops.reply(hive.ctx(bee), sent.id, body="yes"))
     assert answer.subject.startswith("Re: é")
     assert len(answer.subject.encode()) <= MAX_SUBJECT
 
@@ -295,13 +295,15 @@ def test_what_is_no_json_object_is_no_payload(text: str) -> None:
         read_payload(text)
 
 
-@pytest.mark.parametrize("kind", [each for each in TYPES.values() if not each.is_system], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "kind", [type_ for type_ in TYPES.values() if not type_.is_system], ids=lambda type_: type_.name
+)
 def test_every_type_goes_with_all_of_its_fields(hive: Hive, bee: Agent, kind: Any) -> None:
     values: dict[str, object] = {"text": "t", "integer": 1, "list": ["a"]}
     payload = {field.name: values[field.kind] for field in kind.fields} or None
     for priority in PRIORITIES:
         hive.send(bee, "human", type=kind.name, priority=priority, payload=payload)
-    assert [each.payload for each in hive.inbox("human")] == [payload] * len(PRIORITIES)
+    assert [message.payload for message in hive.inbox("human")] == [payload] * len(PRIORITIES)
 
 
 @pytest.mark.parametrize(
@@ -321,12 +323,12 @@ def test_a_terminal_message_ends_the_senders_work(
     agent = hive.add("bee", role)
     other = hive.add("drone", role)
     sent = hive.send(agent, "human", type=kind, payload=payload)
-    found = store.terminal_message(hive.db, session(hive.db, agent.session_id))
-    assert (found.id if found else None) == (sent.id if ends else None)
+    message = store.terminal_message(hive.db, session(hive.db, agent.session_id))
+    assert (message.id if message else None) == (sent.id if ends else None)
     assert store.terminal_message(hive.db, session(hive.db, other.session_id)) is None
 
 
-def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: Agent) -> None:
+def test_a_terminal_message_of_an_earlier_session_does_not_count(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", type="worker_done")
     hive.end(bee)
     assert store.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None

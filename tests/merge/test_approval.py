@@ -1,4 +1,4 @@
-"""Who reviewed what landed stands in the commit, and nothing does where nobody has."""
+"""The commit of a landing names its reviewers, and none if there was no review."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def say_ready(yard: Yard, branch: str, task_id: str) -> None:
 
 
 def reviewers(yard: Yard) -> list[str]:
-    """Whom the last commit of the base names, as git reads its trailers."""
-    found = git(yard.folder, "log", "-1", "--format=%(trailers:key=Reviewed-by,valueonly)", "main")
-    return found.split()
+    """The reviewers that the last commit of the base names, as git reads its trailers."""
+    trailers = git(yard.folder, "log", "-1", "--format=%(trailers:key=Reviewed-by,valueonly)", "main")
+    return trailers.split()
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_who_approved_the_task_is_named(yard: Yard, strategy: str) -> None:
 
 
 @pytest.mark.slow
-def test_who_said_by_mail_that_it_may_land_is_named(yard: Yard) -> None:
+def test_an_agent_that_approved_by_mail_is_named(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     say_ready(yard, "another", task)
     say_ready(yard, yard.agent("bee")["branch"], task)
@@ -57,7 +57,7 @@ def test_who_said_by_mail_that_it_may_land_is_named(yard: Yard) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_is_named_where_nobody_reviewed(yard: Yard) -> None:
+def test_no_reviewer_is_named_without_a_review(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     say_ready(yard, "another", task)
     assert yard.merge("--all").status == 0
@@ -65,12 +65,12 @@ def test_nobody_is_named_where_nobody_reviewed(yard: Yard) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_reviews_their_own_work(yard: Yard) -> None:
+def test_no_agent_reviews_its_own_work(yard: Yard) -> None:
     payload = {"branch": "rook/{agent}/{task}", "task_id": "{task}"}
     praise = {"mail": {"to": "{parent}", "type": "merge_ready", "subject": "Good", "payload": payload}}
     task = yard.finished("bee", [*_EDIT, praise])
     branch = yard.agent("bee")["branch"]
-    assert [each["payload"]["branch"] for each in yard.mail(type="merge_ready")] == [branch]
+    assert [message["payload"]["branch"] for message in yard.mail(type="merge_ready")] == [branch]
     approve(yard, task, "bee")
     assert yard.merge("--all").status == 0
     assert reviewers(yard) == []

@@ -29,16 +29,16 @@ def test_mergers_that_looked_at_the_same_moment_land_it_once(yard: Yard, words: 
         looked = landed_branches
 
         def land_meanwhile(*args: object) -> set[str]:
-            found = looked(*args)  # type: ignore[arg-type]
+            branches = looked(*args)  # type: ignore[arg-type]
             (first,) = service.enqueue(one, names, "main")
             queue.work(one, "main", {first.id})
-            return found
+            return branches
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(service, "landed_branches", _once(land_meanwhile, looked))
             (second,) = service.enqueue(other, names, "main")
         outcome = queue.work(other, "main", {second.id})
-        assert [each.state for each in outcome.entries] == ["landed"]
+        assert [entry.state for entry in outcome.entries] == ["landed"]
         rows = store.select(one.ctx.db)
     finally:
         one.ctx.db.close()
@@ -62,7 +62,7 @@ def test_four_processes_land_each_branch_once(yard: Yard) -> None:
         child.communicate(timeout=60)
     merger = yard.merger()
     try:
-        assert [each.state for each in store.select(merger.ctx.db)] == ["landed"]
+        assert [entry.state for entry in store.select(merger.ctx.db)] == ["landed"]
     finally:
         merger.ctx.db.close()
     assert len(yard.mail(to="bee", type="merged")) == 1

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "allowed"),
+    ("name", "tool_input", "allowed"),
     [
         ("Read", {"file_path": "a.py"}, True),
         ("Edit", {"file_path": "{folder}/a.py"}, True),
@@ -40,8 +40,8 @@ def folder(tmp_path: Path) -> Path:
         (None, {}, False),
     ],
 )
-def test_what_may_be_done(folder: Path, name: str | None, given: dict[str, Any], allowed: bool) -> None:
-    filled = {key: value.replace("{folder}", str(folder)) for key, value in given.items()}
+def test_what_may_be_done(folder: Path, name: str | None, tool_input: dict[str, Any], allowed: bool) -> None:
+    filled = {key: value.replace("{folder}", str(folder)) for key, value in tool_input.items()}
     assert (judge({"tool_name": name, "tool_input": filled}, str(folder)) == "") is allowed
 
 

@@ -1,4 +1,4 @@
-"""Old refs of landings go, and none that alone holds somebody's work."""
+"""Old refs of landings go, but none that is the only one to hold an agent's work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .yard import Yard
 
 def refs(yard: Yard) -> set[str]:
     """The branches of the entries whose commits are kept, each with what is kept of it."""
-    names = {each["id"]: each["branch"] for each in yard.merge("list", "--all", "--limit", "200").data}
+    names = {entry["id"]: entry["branch"] for entry in yard.merge("list", "--all", "--limit", "200").data}
     listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/merge/", "refs/rookery/undo/")
-    found = (line.split("/")[2:] for line in listed.splitlines())
-    return {f"{kind} {names[merge]}" for kind, merge in found}
+    parts = (line.split("/")[2:] for line in listed.splitlines())
+    return {f"{kind} {names[merge]}" for kind, merge in parts}
 
 
 def prune(yard: Yard) -> None:
-    """Let go of everything but the last two."""
+    """Delete the refs of all landings except the last two."""
     merger = yard.merger()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cleanup, "_MOST_ENTRIES", 2)
@@ -35,7 +35,7 @@ def delete_branch(yard: Yard, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard) -> None:
+def test_refs_of_old_landings_are_deleted_and_the_landings_can_still_be_undone(yard: Yard) -> None:
     for name in ("one", "two", "three", "four"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
@@ -94,13 +94,13 @@ def test_what_the_base_has_lost_stays(yard: Yard) -> None:
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
         delete_branch(yard, name)
-    git(yard.folder, "reset", "-q", "--hard", before)  # somebody rewrites the base
+    git(yard.folder, "reset", "-q", "--hard", before)  # a person rewrites the base
     prune(yard)
     assert refs(yard) == {"merge one", "merge two", "merge three"}
 
 
 @pytest.mark.slow
-def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard) -> None:
+def test_the_refs_of_an_undone_landing_go_once_its_branch_holds_the_work(yard: Yard) -> None:
     for name in ("one", "two"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
@@ -155,4 +155,4 @@ def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None
     assert yard.merge("--branch", "two").status == 0
     left = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/merge/").splitlines()
     assert len(left) < cleanup._MOST_ENTRIES
-    assert len([each for each in left if "mrg_0000" not in each]) == 2
+    assert len([ref for ref in left if "mrg_0000" not in ref]) == 2

@@ -116,12 +116,12 @@ def test_the_next_turn_of_an_agent_finds_no_lock_of_the_last(yard: Yard) -> None
 
 
 def test_the_doctor_names_a_dead_lock_and_removes_it(yard: Yard) -> None:
-    """Not while a git is about that cannot be looked at, which may hold it: that of another test ends soon."""
+    """It waits while a git runs that it cannot inspect and that may hold the lock; one of another test ends soon."""
     locks = [make_old(yard.folder / ".git" / name) for name in (*EVERY_LOCK, "config.lock")]
 
     def named() -> list[str]:
-        found = yard.rook.json("doctor", "--category", "vcs").data["checks"]
-        return sorted(each["message"].split(" ")[0] for each in found if each["name"] == "lock")
+        checks = yard.rook.json("doctor", "--category", "vcs").data["checks"]
+        return sorted(check["message"].split(" ")[0] for check in checks if check["name"] == "lock")
 
     def are_removed() -> bool:
         assert yard.rook("doctor", "--fix", "--category", "vcs").status == 0

@@ -23,8 +23,8 @@ def edit_against_delete(yard: Yard) -> None:
 _DELETED = {"summary": "it moved", "deleted": [{"path": "old/a.txt", "why": "nothing uses it any more"}]}
 
 
-def answer(said: Any) -> list[Any]:
-    return [{"edit": {"path": "rook-resolution.json", "text": json.dumps(said)}}]
+def answer(resolution: Any) -> list[Any]:
+    return [{"edit": {"path": "rook-resolution.json", "text": json.dumps(resolution)}}]
 
 
 @pytest.mark.slow

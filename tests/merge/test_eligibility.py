@@ -93,7 +93,7 @@ def test_work_of_a_task_that_was_given_up_does_not_land(yard: Yard, word: str, s
     assert state in yard.merge("--all").envelope["data"]["skipped"][0]["reason"]
     # A dry run says the same, and a person can still want it.
     for words in (("--all",), ("--branch", "bee")):
-        assert [each["predicted_tier"] for each in yard.merge(*words, "--dry-run").data["predicted"]] == ["skipped"]
+        assert [entry["predicted_tier"] for entry in yard.merge(*words, "--dry-run").data["predicted"]] == ["skipped"]
     assert yard.merge("--branch", "bee", "--force", "--dry-run").data["predicted"][0]["predicted_tier"] == "clean"
     assert yard.merge("--branch", "bee", "--force").status == 0
     assert "whole.txt" in files_of_main(yard)
@@ -174,7 +174,7 @@ def test_what_a_crashed_agent_left_lands_by_name_and_completes_nothing(yard: Yar
     assert (entry["state"], "before it was done" in entry["reason"]) == ("landed", True)
     assert "part.txt" in files_of_main(yard)
     assert state_of(yard, task) == "PENDING"
-    # What is undone then was not completed, and is not said to be open again.
+    # The undone task was not completed, so no message calls it open again.
     yard.commit(o_txt="o\n")
     assert yard.merge("undo", "bee").status == 0
     assert "open again" not in yard.mail(to="bee")[-1]["body"]

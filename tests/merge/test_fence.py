@@ -1,4 +1,4 @@
-"""The fence of a landing lives in git: a merger that was replaced cannot move the base, wherever it hung."""
+"""The fence of a landing is kept in git: a merger that was replaced cannot move the base, wherever it hung."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ NAMES = ("a/b", "release-1.0", "größe", "a@b", 'quo"te', "x%2Fy", "x" * 120 + 
 
 
 def take_over(yard: Yard, base: str = "main") -> str:
-    """Somebody takes the lease of a base over from a process that is gone, and lets go of it; gives the fence."""
+    """Take over the lease of a base from a process that is gone, and release it; return the fence."""
     merger = yard.merger()
     merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 1, 'bee', 1, 'x', ?) "
         "ON CONFLICT (base) DO UPDATE SET holder = 'bee', pid = 1, pid_start = 'x', expires_at = excluded.expires_at",
         (base, "2000-01-01T00:00:00.000Z"),
     )
-    found = lease.acquire(merger, base)
-    assert isinstance(found, Lease)
-    lease.release(merger, found)
+    taken = lease.acquire(merger, base)
+    assert isinstance(taken, Lease)
+    lease.release(merger, taken)
     merger.ctx.db.close()
-    return found.fence
+    return taken.fence
 
 
 class Stopped:
@@ -71,10 +71,10 @@ def expire(yard: Yard) -> None:
 
 def rows(yard: Yard) -> list[tuple[object, ...]]:
     db = yard.rook.open()
-    found = db.all("SELECT branch, state, landed_at FROM merges ORDER BY branch")
-    found += db.all("SELECT type, subject FROM events WHERE type = 'merge.landed' OR type = 'merge.undone'")
+    result = db.all("SELECT branch, state, landed_at FROM merges ORDER BY branch")
+    result += db.all("SELECT type, subject FROM events WHERE type = 'merge.landed' OR type = 'merge.undone'")
     db.close()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("step", ["landing recorded", "checkouts forwarded", "lease checked"])

@@ -1,4 +1,4 @@
-"""Agents whose files moved are asked to rebase once: killed at any step, by whoever comes next, two at once."""
+"""Agents whose files moved are asked to rebase once, also after a kill at any step and by two mergers at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def asked(yard: Yard) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", _STEPS)
-def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
+def test_the_next_merger_after_a_kill_asks_once(near: Yard, step: str) -> None:
     near.killed(step, "merge", "run")
     assert near.rook("loop", "run").status == 0
     has_moved = step != "landing recorded"
@@ -55,11 +55,11 @@ def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> No
     one, other = near.merger(), near.merger()
     find = rebase_requests._touched_agents
 
-    def find_while_another_asks(merger: Merger, *given: object) -> object:
-        found = find(merger, *given)  # type: ignore[arg-type]
+    def find_while_another_asks(merger: Merger, *arguments: object) -> object:
+        agents = find(merger, *arguments)  # type: ignore[arg-type]
         if merger is one:
             rebase_requests.follow_up(other, "main")
-        return found
+        return agents
 
     monkeypatch.setattr(rebase_requests, "_touched_agents", find_while_another_asks)
     rebase_requests.follow_up(one, "main")

@@ -55,7 +55,7 @@ def blob(seed: str, size: int = SIZE) -> bytes:
 
 def files_of(folder: Path) -> dict[str, bytes | str]:
     """Every file and link of a checkout, and every folder."""
-    found: dict[str, bytes | str] = {}
+    contents: dict[str, bytes | str] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in (".git", ".rookery")]
         for name in [*names, *folders]:
@@ -63,8 +63,8 @@ def files_of(folder: Path) -> dict[str, bytes | str]:
             if path.name.startswith("filler") or path.name == ".git":
                 continue
             value = os.readlink(path) if path.is_symlink() else "folder" if path.is_dir() else path.read_bytes()
-            found[str(path.relative_to(folder))] = value
-    return found
+            contents[str(path.relative_to(folder))] = value
+    return contents
 
 
 def prepare(yard: Yard) -> None:
@@ -86,7 +86,7 @@ def prepare(yard: Yard) -> None:
 
 
 def dirty(folder: Path) -> None:
-    """Changes of the user's own, none of them in the way."""
+    """Changes of the user's own that block no landing."""
     (folder / "mine.txt").write_text("changed\n")
     (folder / "loose.txt").write_text("loose\n")
     (folder / "staged.txt").write_text("staged\n")
@@ -210,7 +210,7 @@ def elsewhere(yard: Yard, disk: Path) -> Path:
     return disk / "main"
 
 
-def test_what_cannot_be_put_back_yet_is_said_and_put_back_by_the_next_command(yard: Yard, small_disk: Path) -> None:
+def test_what_cannot_be_put_back_yet_is_reported_and_put_back_by_the_next_command(yard: Yard, small_disk: Path) -> None:
     """Another program takes the room that git has freed, so that the old files do not fit any more."""
     yard.settings("project:\n  base: main\n")
     for number in range(4):
@@ -285,7 +285,7 @@ def fill_on_move(yard: Yard, filler: Path) -> None:
 
 
 def break_git(yard: Yard, number: int, command: str) -> None:
-    """From the so-and-so-many-th file on, git's filter runs a command in place of giving its content."""
+    """From the file of this number on, git's filter runs a command instead of printing the content."""
     script, count = yard.folder / ".git" / "break", yard.folder / ".git" / "count"
     script.write_text(f"#!/bin/sh\necho x >> {count}\n[ $(wc -l < {count}) -le {number} ] && exec cat\n{command}\n")
     script.chmod(0o755)

@@ -28,14 +28,14 @@ def test_a_gate_sees_what_is_committed_and_nothing_else(yard: Yard) -> None:
     yard.commit(a_txt="committed\n")
     (yard.folder / "a.txt").write_text("changed\n")
     (yard.folder / "loose.txt").write_text("loose\n")
-    status, (found,) = run(yard)
-    assert (status, found["verdict"]) == (0, "passed")
-    said = Path(str(found["log"])).read_text()
-    assert said.startswith("committed\n")
-    assert "loose.txt" not in said
-    assert "ROOKERY_TOKEN" not in said
-    assert "GIT_DIR" not in said
-    assert ".rookery/scratch/" in said
+    status, (result,) = run(yard)
+    assert (status, result["verdict"]) == (0, "passed")
+    log = Path(str(result["log"])).read_text()
+    assert log.startswith("committed\n")
+    assert "loose.txt" not in log
+    assert "ROOKERY_TOKEN" not in log
+    assert "GIT_DIR" not in log
+    assert ".rookery/scratch/" in log
     yard.assert_tidy()
 
 
@@ -122,13 +122,13 @@ def test_a_gate_that_hangs_is_ended_with_all_that_it_started(yard: Yard) -> None
     entry = yard.entry("work")
     assert (entry["state"], entry["kind"]) == ("failed", "gate")
     assert "did not end in time" in entry["reason"]
-    assert not [each for each in _sleepers() if each != os.getpid()]
+    assert not [pid for pid in _sleepers() if pid != os.getpid()]
     yard.assert_tidy()
 
 
 def _sleepers() -> list[int]:
     """Processes of any scratch folder of this user's tests that are still alive."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
@@ -137,8 +137,8 @@ def _sleepers() -> list[int]:
             except OSError:
                 continue
             if b"ROOKERY_SCRATCH=" in env and os.environ["HOME"].encode() in env and b"sleep" in command:
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def test_a_gate_that_ends_but_leaves_something_running(yard: Yard) -> None:
@@ -150,16 +150,16 @@ def test_a_gate_that_ends_but_leaves_something_running(yard: Yard) -> None:
     yard.assert_tidy()
 
 
-def test_output_is_bounded_and_its_end_is_told(yard: Yard) -> None:
+def test_output_is_bounded_and_its_end_is_shown(yard: Yard) -> None:
     yard.settings("merge:\n  gate_output: 1\n", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1")
     yard.branch("work", a_txt="a\n")
     assert yard.merge("--branch", "work").status == 1
     (log,) = (yard.folder / ".rookery" / "gates").rglob("*.log")
     assert 1_000_000 <= log.stat().st_size < 1_001_000
     assert "the rest was not kept" in log.read_text()[-100:]
-    status, (found,) = run(yard, "--branch", "work")
+    status, (result,) = run(yard, "--branch", "work")
     assert status == 1
-    assert str(found["last_lines"]).endswith("the end")
+    assert str(result["last_lines"]).endswith("the end")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_gate_that_writes_into_its_repository_reaches_only_its_own(yard: Yard)
 
 
 def test_a_gate_that_moves_the_real_base_lands_nothing_untested(yard: Yard) -> None:
-    """It goes by the absolute path: what it moves is seen, and the candidate is built again on top of it."""
+    """The gate uses the absolute path; the merger sees the move, and builds the candidate again on top of it."""
     yard.branch("work", a_txt="a\n")
     other = yard.branch("other", b_txt="b\n")
     yard.settings(
@@ -230,7 +230,7 @@ def test_a_gate_in_a_sandbox_can_only_read_the_project(yard: Yard, tmp_path: Pat
         f"rm -rf {yard.folder}/.git/refs",
         f"echo x > {yard.folder}/.rookery/rookery.db",
     ]
-    tried = "; ".join(f"{each} && exit 7" for each in attempts)
+    tried = "; ".join(f"{attempt} && exit 7" for attempt in attempts)
     yard.settings("", f"{tried}; echo fine > mine.txt && echo fine > $TMPDIR/t && echo fine > {elsewhere}")
     yard.branch("work", a_txt="a\n")
     before = (yard.folder / ".git" / "config").read_text()

@@ -72,8 +72,8 @@ class History:
         self.random.choice(steps)(tree, by)
 
     def _text(self, tree: Tree) -> str | None:
-        found = sorted(path for path in tree if path.endswith(".txt") and path != "own.txt")
-        return self.random.choice(found) if found else None
+        paths = sorted(path for path in tree if path.endswith(".txt") and path != "own.txt")
+        return self.random.choice(paths) if paths else None
 
     def _edit(self, tree: Tree, by: str) -> None:
         path = self._text(tree)
@@ -90,7 +90,7 @@ class History:
             lines[min(at, len(lines) - 1)] = self.line(by)
         else:
             del lines[min(at, len(lines) - 1)]
-        tree[path] = (mode, b"".join(each + end for each in lines))
+        tree[path] = (mode, b"".join(line + end for line in lines))
 
     def _add(self, tree: Tree, by: str) -> None:
         self.count += 1
@@ -205,8 +205,8 @@ def test_whatever_lands_is_there_whole(place: pytest.TempPathFactory, seed: int)
     outcome = queue.work(merger, "main")
     merger.ctx.db.close()
 
-    landed = [each.branch for each in outcome.entries if each.state == "landed"]
-    failed = {each.branch: each.kind for each in outcome.entries if each.state == "failed"}
+    landed = [entry.branch for entry in outcome.entries if entry.state == "landed"]
+    failed = {entry.branch: entry.kind for entry in outcome.entries if entry.state == "failed"}
     assert len(landed) + len(failed) == len(history.branches)
     assert all(kind in ("conflict", "gate") for kind in failed.values())
     assert not history.broken & set(landed)
@@ -221,14 +221,14 @@ def test_whatever_lands_is_there_whole(place: pytest.TempPathFactory, seed: int)
 
 
 def check_lines(history: History, landed: list[str], final: Tree) -> None:
-    """What a landed branch added is there, what it deleted is gone, and what nobody touched stays."""
+    """What a landed branch added is there, what it deleted is gone, and what no branch touched stays."""
     base, there = lines_of(history.base), lines_of(final)
     gone: set[bytes] = set()
     for name in landed:
         own = lines_of(history.branches[name])
         assert own - base <= there, f"{name} lost {own - base - there}"
         gone |= base - own
-        # Where another branch moved the file elsewhere, git may see a new file in it, and then nobody is right.
+        # Where another branch moved the file elsewhere, git may see a new file in it, and then no result is right.
         alone = {path for path in history.base if not _is_touched(history, path, set(landed) - {name})}
         deleted = lines_of({path: history.base[path] for path in alone}) - own
         assert not deleted & there, f"{name} deleted {deleted & there}, and it is back"
@@ -236,13 +236,13 @@ def check_lines(history: History, landed: list[str], final: Tree) -> None:
     for name in landed:
         for path, (mode, content) in history.branches[name].items():
             before = history.base.get(path)
-            others = [history.branches[each].get(path) for each in landed if each != name]
-            if before != (mode, content) and all(each == before for each in others) and b"\0" in content:
+            others = [history.branches[branch].get(path) for branch in landed if branch != name]
+            if before != (mode, content) and all(other == before for other in others) and b"\0" in content:
                 assert final.get(path) == (mode, content), path
 
 
 def _is_touched(history: History, path: str, names: set[str]) -> bool:
-    return any(history.branches[each].get(path) != history.base[path] for each in names)
+    return any(history.branches[name].get(path) != history.base[path] for name in names)
 
 
 def check_the_base_was_never_red(folder: Path) -> None:

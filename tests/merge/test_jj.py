@@ -1,4 +1,4 @@
-"""Landing in jj repositories: it works on the git store beneath, and no workspace is touched."""
+"""Landing in jj repositories works on their git store and touches no workspace."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(params=[JjRepository, ColocatedRepository], ids=["jj", "colocated"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JjRepository:
     find_jj(monkeypatch)
-    made: JjRepository = request.param(tmp_path / "repo")
-    made.begin()
-    assert run_rook(made.path, "init", "--yes").status == 0
-    return made
+    repository: JjRepository = request.param(tmp_path / "repo")
+    repository.begin()
+    assert run_rook(repository.path, "init", "--yes").status == 0
+    return repository
 
 
 def work(place: JjRepository, name: str, path: str, text: str) -> str:
@@ -48,7 +48,7 @@ def test_a_bookmark_lands_and_the_workspace_stays(place: JjRepository) -> None:
     assert place.jj("log", "--no-graph", "-r", "main", "-T", "conflict") == "false"
 
 
-def test_conflicts_are_found_and_a_landing_is_taken_back(place: JjRepository) -> None:
+def test_conflicts_are_found_and_a_landing_is_undone(place: JjRepository) -> None:
     (place.path / ".rookery" / "config.local.yaml").write_text("merge:\n  tiers: []\n")
     before = place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id")
     work(place, "one", "same.txt", "one\n")

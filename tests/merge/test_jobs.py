@@ -55,26 +55,26 @@ class Gated:
     @property
     def job(self) -> str:
         """The gate's job."""
-        (found,) = journal.jobs(str(self.yard.folder))
-        return found
+        (job,) = journal.jobs(str(self.yard.folder))
+        return job
 
     def count(self) -> int:
         """How often the gate was run."""
         return len(self.runs.read_text().splitlines())
 
     def events(self) -> list[Any]:
-        """What was told of gates."""
+        """The types of the events of gates."""
         db = self.yard.rook.open()
-        found = db.all("SELECT type FROM events WHERE type LIKE 'gate.%' ORDER BY seq")
+        rows = db.all("SELECT type FROM events WHERE type LIKE 'gate.%' ORDER BY seq")
         db.close()
-        return [each for (each,) in found]
+        return [type_ for (type_,) in rows]
 
     def is_gone(self) -> bool:
         """True if no process of the gate is left."""
         return not os.path.exists(f"/proc/{self.begun.read_text().strip()}")
 
     def check(self) -> None:
-        """The work has landed, the gate was run once and told of once, and nothing is left."""
+        """The work has landed, the gate ran once and has one event of each type, and nothing is left."""
         assert self.yard.states() == {"one": "landed"}
         assert git(self.yard.folder, "show", "main:a.txt") == "a"
         assert (self.count(), self.events()) == (1, ["gate.passed"])
@@ -86,15 +86,15 @@ def waits(process: subprocess.Popen[bytes]) -> bool:
     """True once a process waits for a job: it watches for journals that are closed."""
     with suppress(FileNotFoundError):
         files = Path(f"/proc/{process.pid}/fdinfo").iterdir()
-        return any(f" mask:{CLOSED:x} " in each.read_text() for each in files)
+        return any(f" mask:{CLOSED:x} " in file.read_text() for file in files)
     return False
 
 
 @pytest.fixture
 def gated(yard: Yard, tmp_path: Path) -> Iterator[Gated]:
-    found = Gated(yard, tmp_path)
-    yield found
-    found.go.write_text("go")  # whatever still waits ends
+    gate = Gated(yard, tmp_path)
+    yield gate
+    gate.go.write_text("go")  # whatever still waits ends
     wait_until(lambda: not background_of(yard.folder, b"rookery.merge.gates.gate_runner"))
 
 
@@ -120,7 +120,7 @@ def test_without_another_merger_the_loop_keeps_the_result(gated: Gated) -> None:
     gated.check()
 
 
-def test_the_loop_shows_a_gate_that_nobody_waits_for(gated: Gated) -> None:
+def test_the_loop_shows_a_gate_that_no_merger_waits_for(gated: Gated) -> None:
     gated.killed()
     shown = gated.yard.rook("loop", "explain").out.decode()
     assert "none, its merger is gone" in shown
@@ -172,7 +172,7 @@ def test_an_interrupted_merger_ends_its_gate(gated: Gated, is_adopted: bool) -> 
     gated.yard.assert_tidy()
 
 
-def test_whoever_asks_for_the_same_gate_meanwhile_takes_its_result(gated: Gated) -> None:
+def test_a_merger_that_needs_a_running_gate_takes_its_result(gated: Gated) -> None:
     merger = gated.start()
     words = rook_argv("gate", "run", "--branch", "one", "--json")
     asking = subprocess.Popen(words, cwd=gated.yard.folder, env=child_environ(), stdout=-1, stderr=-1)
@@ -206,7 +206,7 @@ def test_mergers_sleep_while_they_wait_for_a_gate_and_for_each_other(gated: Gate
     second = subprocess.Popen(rook_argv("merge", "--branch", "two"), cwd=gated.yard.folder, env=child_environ())
     wait_until(lambda: gated.yard.states().get("two") == "queued", 60)
 
-    # A merger that is killed tells of nothing, so who waits for one looks once a second.
+    # A merger that is killed announces nothing, so a process that waits for one looks once a second.
     wait_until(lambda: is_at_rest([first.pid], 1) and is_at_rest([second.pid], 4), 60)
     assert (first.poll(), second.poll()) == (None, None)
     gated.go.write_text("go")

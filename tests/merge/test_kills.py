@@ -63,7 +63,7 @@ def check_all_landed_once(yard: Yard) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", STEPS)
-def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> None:
+def test_the_next_merger_finishes_the_work_of_a_killed_one(yard: Yard, step: str) -> None:
     prepare(yard)
     yard.killed(step, "merge", "run")
     yard.wait_for_loop()  # a daemon that is at it has the lease
@@ -117,10 +117,10 @@ def test_an_interrupted_undo_is_finished_or_forgotten(yard: Yard, step: str, how
 
 
 @pytest.mark.parametrize("step", ["landing recorded", "base moved"])
-def test_the_one_who_mends_is_killed_too(yard: Yard, step: str) -> None:
+def test_the_process_that_recovers_is_killed_too(yard: Yard, step: str) -> None:
     prepare(yard)
     yard.killed_alone(step, "merge", "run")
-    yard.killed_mending("recovered one")
+    yard.killed_in_recovery("recovered one")
     yard.wait_for_loop()
     assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
@@ -131,7 +131,7 @@ def test_the_one_who_mends_is_killed_too(yard: Yard, step: str) -> None:
 def test_the_one_who_takes_the_lease_over_is_killed_too(yard: Yard, earlier: str, step: str) -> None:
     prepare(yard)
     yard.killed_alone(earlier, "merge", "run")
-    yard.killed_mending(step)
+    yard.killed_in_recovery(step)
     yard.wait_for_loop()  # a daemon that is at it has the lease
     assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
@@ -163,9 +163,9 @@ def test_two_mergers_at_once_land_everything_once(yard: Yard, tmp_path: Path) ->
     words = [("merge", "--branch", name, "--json") for name in names]
     children = [
         subprocess.Popen(
-            rook_argv(*each), cwd=yard.folder, env=child_environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            rook_argv(*call), cwd=yard.folder, env=child_environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        for each in words
+        for call in words
     ]
     for child in children:
         out, err = child.communicate(timeout=120)
@@ -191,13 +191,13 @@ def test_a_second_merger_without_a_wish_of_its_own_is_turned_away(yard: Yard, tm
     yard.settings("merge:\n  wait: 0.2s\n", f"touch {begun}; while ! test -e {go}; do sleep 0.05; done")
     yard.branch("two", b_txt="b\n")
     assert yard.merge("--branch", "two").error["code"] == "merge_busy"
-    # What came in meanwhile is landed by whoever is at it.
+    # The merger at work lands what was queued meanwhile.
     go.touch()
     child.communicate(timeout=60)
     assert yard.states() == {"one": "landed", "two": "landed"}
 
 
-def test_whoever_lost_the_lease_cannot_move_the_base(yard: Yard) -> None:
+def test_a_merger_that_lost_the_lease_cannot_move_the_base(yard: Yard) -> None:
     yard.branch("one", a_txt="a\n")
     yard.rook("merge", "enqueue", "one")
     merger = yard.merger()
@@ -207,7 +207,7 @@ def test_whoever_lost_the_lease_cannot_move_the_base(yard: Yard) -> None:
     built = build(merger, entry, yard.main())
     assert isinstance(built, Candidate)
     before = yard.main()
-    # It gives no sign of life for so long that another takes over.
+    # It does not renew its lease for so long that another takes over.
     merger.ctx.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
     other = lease.acquire(merger, "main")
     assert isinstance(other, Lease)
@@ -250,11 +250,11 @@ def test_the_lease_is_lost_while_the_files_are_forwarded(yard: Yard, monkeypatch
 def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -> None:
     merger = yard.merger()
     holder = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-    found = identify(holder.pid)
-    assert found is not None
+    process = identify(holder.pid)
+    assert process is not None
     merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
-        ("main", found.pid, found.start, "2999-01-01T00:00:00.000Z"),
+        ("main", process.pid, process.start, "2999-01-01T00:00:00.000Z"),
     )
     held = lease.acquire(merger, "main")
     assert isinstance(held, LeaseRow)
@@ -265,7 +265,7 @@ def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -
     merger.ctx.db.close()
 
 
-def test_a_base_that_somebody_else_moves_meanwhile_is_built_on(yard: Yard, tmp_path: Path) -> None:
+def test_a_base_that_another_process_moves_meanwhile_is_built_on(yard: Yard, tmp_path: Path) -> None:
     """A person commits to main while the gates run: the candidate is made again on top of that."""
     once = tmp_path / "once"
     command = (
@@ -325,8 +325,8 @@ def test_a_setup_that_fails_stops_the_landing_and_says_why(yard: Yard) -> None:
     config = yard.folder / ".rookery" / "config.local.yaml"
     config.write_text(config.read_text().replace("provision:\n", "provision:\n  setup: echo no network; exit 4\n"))
     yard.branch("one", a_txt="a\n")
-    found = yard.merge("--branch", "one").error
-    assert found["code"] == "provision_failed"
-    assert "no network" in found["message"]
+    error = yard.merge("--branch", "one").error
+    assert error["code"] == "provision_failed"
+    assert "no network" in error["message"]
     assert yard.states() == {"one": "queued"}
     yard.assert_tidy()

@@ -1,4 +1,4 @@
-"""One branch lands: gates first, then the base moves, and nobody's own files are touched."""
+"""One branch lands: gates first, then the base moves, and the user's own files stay untouched."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_branch_that_goes_on_after_it_has_landed_lands_again(yard: Yard, strat
 
 
 @pytest.mark.slow
-def test_what_was_taken_back_lands_again_with_what_came_after(yard: Yard) -> None:
+def test_an_undone_branch_lands_again_with_its_later_commits(yard: Yard) -> None:
     yard.settings("merge:\n  strategy: squash\n  tiers: []\n")
     yard.commit(a_txt="one\ntwo\nthree\n")
     yard.branch("work", a_txt="one\nfirst\nthree\n")
@@ -178,13 +178,13 @@ def test_cancel_retry_and_the_order_of_the_queue(yard: Yard) -> None:
         yard.branch(name, **{f"{name}_txt": name})
     yard.rook("merge", "enqueue", "a", "b")
     yard.rook("merge", "enqueue", "c", "--priority", "1")
-    assert [each["branch"] for each in yard.merge("list").data] == ["c", "a", "b"]
+    assert [entry["branch"] for entry in yard.merge("list").data] == ["c", "a", "b"]
     assert yard.merge("cancel", "a").data["state"] == "cancelled"
     assert yard.merge("cancel", "a").error["code"] == "invalid_state"
-    assert [each["branch"] for each in yard.merge("list").data] == ["c", "b"]
+    assert [entry["branch"] for entry in yard.merge("list").data] == ["c", "b"]
     assert yard.merge("retry", "a").data["state"] == "queued"
     assert yard.merge("enqueue", "a").data[0]["id"] == yard.entry("a")["id"]
-    assert [each["branch"] for each in yard.merge("run").data["entries"]] == ["c", "a", "b"]
+    assert [entry["branch"] for entry in yard.merge("run").data["entries"]] == ["c", "a", "b"]
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_dry_run_changes_nothing(yard: Yard) -> None:
     objects = git(yard.folder, "count-objects", "-v")
     refs = git(yard.folder, "for-each-ref")
     together = yard.merge("predict", "three", "two", "one").data  # two and three conflict with each other
-    assert [each["predicted_tier"] for each in together] == ["clean", "agent", "agent"]
+    assert [prediction["predicted_tier"] for prediction in together] == ["clean", "agent", "agent"]
     assert together[1]["conflicts"] == [{"path": "b.txt", "kind": "add/add"}]
     assert git(yard.folder, "count-objects", "-v") == objects
     assert git(yard.folder, "for-each-ref") == refs

@@ -1,4 +1,4 @@
-"""Who holds a lease or a folder: one that cannot be seen from here is never taken for dead by looking at processes."""
+"""Leases and folders of a holder that cannot be seen from here: its missing process is no proof that it is dead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .yard import Yard, unfenced
 
 
 def away() -> list[HolderId]:
-    """Processes on another host, and in another namespace of this one, whose number is nobody's here."""
+    """Processes on another host, and in another namespace of this one, whose number no process has here."""
     me = holders.myself()
     return [
         me.replace(identity=Identity(4_000_000, "0a1b2c3d-123"), host="another"),
@@ -43,7 +43,7 @@ def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> 
 
     def left_behind() -> list[str]:
         plan = landings.decide(landings.read(merger.ctx), merger.ctx.clock())
-        return [each.subject for each in plan.actions]
+        return [action.subject for action in plan.actions]
 
     merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
@@ -85,7 +85,7 @@ def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
     with serving(make_call()):
         assert acquire() == Lease("main", 1)
         assert isinstance(Served(make_call(), acquire).value(), LeaseRow)
-    # It has ended without letting go, and its process lives on.
+    # It has ended without letting go, and its process goes on.
     assert unfenced(Served(make_call(), acquire).value()) == Lease("main", 2, is_inherited=True)
 
 
@@ -125,7 +125,7 @@ def test_an_agent_that_is_stopped_from_elsewhere_is_not_taken_for_abandoned_at_o
         session: Any = SimpleNamespace(reason=reason, updated_at=stamp(now - age))
         assert is_abandoned(merger.ctx, session) is is_over
         facts = _facts(state="working", updated=now - age, stopper=sessions._driver(read_stopper(reason)))
-        assert [each.name for each in sessions.decide([facts], now).actions] == ["finish stop"] * is_over
+        assert [action.name for action in sessions.decide([facts], now).actions] == ["finish stop"] * is_over
     merger.ctx.db.close()
 
 
@@ -136,7 +136,7 @@ def test_a_sling_from_elsewhere_is_left_to_it() -> None:
         assert sessions.decide([facts], 1e9).actions == ()
     gone = sessions._driver(holders.read(4_000_000, f"{proctable.this_boot()}-123"))
     facts = _facts(state="booting", step="reserved", driver=gone)
-    assert [each.name for each in sessions.decide([facts], 1e9).actions] == ["undo sling"]
+    assert [action.name for action in sessions.decide([facts], 1e9).actions] == ["undo sling"]
 
 
 def _facts(**changes: Any) -> sessions.Facts:
@@ -180,7 +180,7 @@ def test_a_claim_of_a_call_ends_with_it(yard: Yard) -> None:
     claim.drop()
 
 
-def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merger_waits_while_the_loop_tidies_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = threading.Event()
     monkeypatch.setattr("rookery.base.call.sleep", lambda _seconds: waits.set())
 

@@ -52,8 +52,8 @@ class Packages:
 
     def locked(self) -> set[str]:
         """The packages in the lock file of the base."""
-        found: dict[str, Any] = json.loads(self.yard.show("package-lock.json"))
-        return {name.removeprefix("node_modules/") for name in found["packages"] if name.startswith("node_modules/")}
+        lock: dict[str, Any] = json.loads(self.yard.show("package-lock.json"))
+        return {name.removeprefix("node_modules/") for name in lock["packages"] if name.startswith("node_modules/")}
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_program_that_does_not_do_it_leaves_it_to_people(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    script, said = _BAD[name]
+    script, reason = _BAD[name]
     tool(script)
     monkeypatch.setattr(lockfiles, "_TIMEOUT", 1.0 if name == "it hangs" else 60.0)
     clash(yard)
@@ -129,7 +129,7 @@ def test_a_program_that_does_not_do_it_leaves_it_to_people(
     entry = land("work")
     assert (entry.state, entry.kind) == ("failed", "conflict")
     assert yard.main() == before
-    assert said in yard.rook("merge", "explain", entry.id).out.decode().replace("\n", " ")
+    assert reason in yard.rook("merge", "explain", entry.id).out.decode().replace("\n", " ")
     yard.assert_tidy()
 
 
@@ -171,7 +171,7 @@ def test_it_writes_nothing_into_the_project_where_there_is_a_sandbox(
     yard.assert_tidy()
 
 
-def test_a_merger_gives_signs_of_life_meanwhile(
+def test_a_merger_renews_its_lease_meanwhile(
     yard: Yard,
     land: Land,  # noqa: F811
     tool: Callable[[str], None],
@@ -181,8 +181,8 @@ def test_a_merger_gives_signs_of_life_meanwhile(
     renewed = tmp_path / "renewed"
     renew = leases.renew
 
-    def note(*given: Any) -> None:
-        renew(*given)
+    def note(*arguments: Any) -> None:
+        renew(*arguments)
         renewed.touch()
 
     monkeypatch.setattr(leases, "renew", note)

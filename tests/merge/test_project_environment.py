@@ -110,10 +110,10 @@ def test_a_gate_s_output_shows_no_credential(yard: Yard) -> None:
     refresh(yard)
     ran = yard.rook.json("merge", "--branch", "work", env=OTHER)
     assert ran.status == 1
-    found = [
-        each for each in (yard.folder / ".rookery").rglob("*") if each.is_file() and A.encode() in each.read_bytes()
+    holding = [
+        path for path in (yard.folder / ".rookery").rglob("*") if path.is_file() and A.encode() in path.read_bytes()
     ]
-    assert found == []
+    assert holding == []
     (log,) = (yard.folder / ".rookery/gates").rglob("*.log")
     assert log.read_text() == "it is [redacted]\n[redacted]\n"
     for words in (["merge", "list"], ["mail", "list"], ["events"]):
@@ -154,8 +154,8 @@ def test_an_agent_that_resolves_conflicts(yard: Yard, tmp_path: Path) -> None:
     assert set(out.read_text().splitlines()) == {f"{A} here [] dumb"}
     logs = list((yard.folder / ".rookery/merges").glob("*.log"))
     assert logs
-    assert all(A not in each.read_text() for each in logs)
-    assert any("it is [redacted]" in each.read_text() for each in logs)
+    assert all(A not in log.read_text() for log in logs)
+    assert any("it is [redacted]" in log.read_text() for log in logs)
 
 
 def test_a_lock_file_s_program_is_looked_for_in_the_recorded_path(yard: Yard, tmp_path: Path) -> None:

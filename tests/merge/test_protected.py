@@ -42,7 +42,7 @@ def test_a_conflict_is_no_way_in(yard: Yard) -> None:
     assert yard.entry("bad")["state"] == "failed"
 
 
-def test_what_the_base_itself_has_there_stops_nobody(yard: Yard) -> None:
+def test_protected_files_of_the_base_itself_stop_no_landing(yard: Yard) -> None:
     """A team may commit its settings; a branch that leaves them alone lands."""
     (yard.folder / ".rookery/config.yaml").write_text("merge:\n  batch: 3\n")
     git(yard.folder, "add", "-f", ".rookery/config.yaml")

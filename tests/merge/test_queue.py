@@ -1,4 +1,4 @@
-"""The queue: batches, the culprit found, how many gate runs that takes, and who is told."""
+"""The queue: batches, the search for the culprit, the number of gate runs, and the messages to agents."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def simulate(bad: set[int], count: int, most: int = 8) -> int:
 
 
 def test_wherever_the_culprits_are_it_saves_runs() -> None:
-    found = [simulate(set(bad), 17) for bad in combinations(range(17), 2)]
+    runs = [simulate(set(bad), 17) for bad in combinations(range(17), 2)]
     serial = 17 + 2
-    assert sum(found) / len(found) <= 0.6 * serial
-    assert max(found) <= 0.65 * serial
+    assert sum(runs) / len(runs) <= 0.6 * serial
+    assert max(runs) <= 0.65 * serial
 
 
 def test_batches_grow_while_little_fails_and_shrink_when_much_does() -> None:
@@ -136,9 +136,9 @@ def test_a_retry_counts_against_a_branch(yard: Yard, retried: bool) -> None:
     yard.branch("fresh", a_txt="a\n")
     yard.rook("merge", "enqueue", "fresh")
     if not retried:
-        assert [each["branch"] for each in yard.merge("list").data] == ["fresh"]
+        assert [entry["branch"] for entry in yard.merge("list").data] == ["fresh"]
         return
-    assert [each["branch"] for each in yard.merge("list").data] == ["fresh", "bad"]
+    assert [entry["branch"] for entry in yard.merge("list").data] == ["fresh", "bad"]
     assert yard.entry("bad")["attempts"] == 1
 
 

@@ -1,4 +1,4 @@
-"""The radar is looked at when a turn has ended, by one process, whoever is killed: everybody is warned, and once."""
+"""When a turn has ended, one process looks at the radar; whatever is killed, every agent is warned once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SANDBOX = probe()
 
 
 class Field:
-    """Two agents in terminals that nobody looks at, and the turns that they end."""
+    """Two agents in terminals without a watcher, and the turns that they end."""
 
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
@@ -67,7 +67,7 @@ class Field:
         return turn
 
     def end_turn(self, turn: Turn) -> None:
-        """And ends; nobody is told."""
+        """End the turn without a notice to any process."""
         store.change_turn(self.db, turn, state="done", ended_at=self.merger.ctx.now())
 
     def turn(self, session: Session) -> None:
@@ -95,13 +95,13 @@ class Field:
 
     @property
     def log(self) -> str:
-        """What the process has said."""
+        """The observer's log."""
         path = self.folder / ".rookery/run/radar.log"
         return path.read_text() if path.exists() else ""
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """As if a process were at work."""
+        """Hold the lock, as an observer at work does."""
         self.lock.parent.mkdir(exist_ok=True)
         handle = os.open(self.lock, os.O_RDWR | os.O_CREAT)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +137,7 @@ def field(yard: Yard) -> Iterator[Field]:
     field.db.close()
 
 
-def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
+def test_a_warning_comes_without_any_call_of_rook(yard: Yard) -> None:
     yard.settings("sandbox:\n  mode: 'off'\n")
     yard.commit(shared_txt="1\n2\n3\n")
     go = yard.folder.parent / "go"
@@ -148,12 +148,12 @@ def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
     db = yard.rook.open()
     go.touch()
 
-    def told() -> dict[str, str]:
+    def warnings() -> dict[str, str]:
         return dict(db.all("SELECT recipient, subject FROM messages WHERE sender = 'rook' ORDER BY recipient"))
 
-    wait_until(lambda: len(told()) == 2, 60)
-    assert told() == {"one": "Your work would conflict with two's", "two": "Your work would conflict with one's"}
-    # Whoever was waiting has been woken by it.
+    wait_until(lambda: len(warnings()) == 2, 60)
+    assert warnings() == {"one": "Your work would conflict with two's", "two": "Your work would conflict with one's"}
+    # The warning has woken the waiting agents.
     wait_until(lambda: db.value("SELECT count(*) FROM turns WHERE number = 2 AND state = 'running'") == 2, 60)
     db.close()
     for name in ("one", "two"):
@@ -191,7 +191,7 @@ def test_a_turn_that_began_first_and_ended_last_is_seen(field: Field) -> None:
     assert unseen_ends(field.db) == 2
 
 
-def test_where_nobody_could_meet_nothing_is_started(field: Field) -> None:
+def test_where_no_work_can_overlap_nothing_is_started(field: Field) -> None:
     assert unseen_ends(field.db) is None
     field.turn(field.one)
     for session in (field.one, field.two):
@@ -209,7 +209,7 @@ def test_a_first_agent_alone_costs_nothing(yard: Yard) -> None:
     yard.rook("stop", "one")
 
 
-def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
+def test_an_agent_at_work_is_warned_of_one_that_is_done(field: Field) -> None:
     at = field.merger.ctx.now()
     known = store.session(field.db, field.one.id)
     store.change_session(field.db, known, "", actor="one", at=at, move="end", outcome="completed")
@@ -220,7 +220,7 @@ def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
 
 
 @pytest.mark.parametrize("step", ["radar scanned", "agents warned", "radar looked", "ends recorded", "radar let go"])
-def test_killed_at_any_step_everybody_is_warned_once(field: Field, step: str) -> None:
+def test_killed_at_any_step_every_agent_is_warned_once(field: Field, step: str) -> None:
     field.turn(field.one)
     field.killed(step)
     assert field.is_seen() == (step in ("ends recorded", "radar let go"))
@@ -244,7 +244,7 @@ def test_many_commands_at_once_start_one_process(field: Field) -> None:
     assert field.warnings() == {"one": 1, "two": 1}
 
 
-def test_while_one_is_at_work_nobody_starts_another(field: Field) -> None:
+def test_while_one_observer_is_at_work_no_other_is_started(field: Field) -> None:
     field.turn(field.one)
     with field.held():
         assert field.yard.rook("loop", "run").status == 0
@@ -257,7 +257,7 @@ def test_while_one_is_at_work_nobody_starts_another(field: Field) -> None:
 def test_a_turn_that_ends_meanwhile_is_looked_at_too(
     field: Field, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one whose end was noticed by somebody who found us at work, in our last moment."""
+    """Also if the process that noticed its end started no observer because ours was about to end."""
     looks, late = [], [field.two]
 
     def reached(step: str) -> None:
@@ -349,7 +349,7 @@ def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     assert not (field.folder / "gone").exists()
 
 
-def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path) -> None:
+def test_a_project_that_has_gone_is_reported_in_a_line(field: Field, tmp_path: Path) -> None:
     with field.held() as lock:
         argv = [sys.executable, "-m", "rookery.flows.radar", str(tmp_path / "gone"), str(lock), "1"]
         done = subprocess.run(argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False)
@@ -360,11 +360,11 @@ def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path)
 
 def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp_path: Path) -> None:
     """What git is given by the process shows what that has. A caller without standard input is no obstacle."""
-    told = tmp_path / "environment"
+    environment = tmp_path / "environment"
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
     real = git(field.folder, "--exec-path")
-    program.write_text(f'#!/bin/sh\nenv >> {told}\nexec {real}/git "$@"\n')
+    program.write_text(f'#!/bin/sh\nenv >> {environment}\nexec {real}/git "$@"\n')
     program.chmod(0o755)
     check_state(str(field.folder))  # so that the command itself does not have to ask git
     field.turn(field.one)
@@ -377,7 +377,7 @@ def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp
     subprocess.run(argv, cwd=field.folder, env=child_environ(env), timeout=60, check=True)
     wait_until(field.is_seen)
     field.wait_for_the_end()
-    ours = {line.partition("=")[0] for line in told.read_text().splitlines() if line.startswith("ROOKERY_")}
+    ours = {line.partition("=")[0] for line in environment.read_text().splitlines() if line.startswith("ROOKERY_")}
     assert ours - {"ROOKERY_DAEMON"} == {"ROOKERY_VCS_TIMEOUT"}
     assert field.warnings() == {"one": 1, "two": 1}
 

@@ -137,9 +137,9 @@ def test_a_branch_is_rebased_with_its_undone_work(yard: Yard) -> None:
     assert yard.merge("--all").status == 0
     yard.commit(other_txt="o\n")
     assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
-    found = yard.rook.json("worktree", "rebase", "bee").data
-    assert found["commits"] == 1
-    assert yard.show("bee.txt", found["branch"]) == "bee"
+    rebased = yard.rook.json("worktree", "rebase", "bee").data
+    assert rebased["commits"] == 1
+    assert yard.show("bee.txt", rebased["branch"]) == "bee"
     assert yard.merge("--branch", "bee").status == 0
     assert yard.show("bee.txt") == "bee"
 
@@ -183,7 +183,7 @@ def test_a_rebase_in_the_same_second_makes_commits_of_its_own(yard: Yard, monkey
 
 
 def go_on(yard: Yard, branch: str, **files: str) -> None:
-    """One more commit on a branch; the checkout goes back to main."""
+    """Add a commit to a branch; the checkout goes back to main."""
     git(yard.folder, "switch", "-q", branch)
     yard.commit(**files)
     git(yard.folder, "switch", "-q", "main")
@@ -191,7 +191,7 @@ def go_on(yard: Yard, branch: str, **files: str) -> None:
 
 def names(yard: Yard) -> list[str]:
     """The files of main, less the one that is always there."""
-    return [each for each in git(yard.folder, "ls-tree", "--name-only", "main").split() if each != "README.md"]
+    return [name for name in git(yard.folder, "ls-tree", "--name-only", "main").split() if name != "README.md"]
 
 
 @pytest.fixture(params=["merge", "squash", "rebase"])
@@ -201,7 +201,7 @@ def fresh(request: pytest.FixtureRequest, yard: Yard) -> Yard:
 
 
 def land(yard: Yard, branch: str) -> str:
-    """Land a branch; gives the entry's id."""
+    """Land a branch; return the entry's id."""
     (entry,) = yard.merge("--branch", branch).data["entries"]
     assert entry["state"] == "landed"
     return str(entry["id"])
@@ -223,7 +223,7 @@ def test_a_part_that_lands_again_does_not_stand_for_the_whole(fresh: Yard) -> No
 
 
 def test_a_branch_that_took_its_own_landing_in_lands_again_in_full(fresh: Yard) -> None:
-    """As agents do that are asked to rebase."""
+    """Agents that are asked to rebase do so."""
     yard = fresh
     yard.branch("x", a_txt="a\n")
     land(yard, "x")
@@ -254,7 +254,7 @@ def test_what_landed_by_another_strategy_lands_again_too(yard: Yard) -> None:
 
 
 def test_only_what_was_undone_comes_again(fresh: Yard) -> None:
-    """Of a second landing, which stands, main has edited one file and deleted another."""
+    """A second landing stays; main has edited one of its files and deleted another."""
     yard = fresh
     yard.branch("x", a_txt="a\n")
     first = land(yard, "x")
@@ -348,7 +348,10 @@ def test_a_branch_of_which_nothing_says_where_it_began_does_not_keep_others_from
     assert (clean["predicted_tier"], clean["files"]) == ("clean", ["b.txt"])
     assert yard.merge("enqueue", "x", "y").status == 0
     dry_run = yard.merge("--all", "--dry-run").data["predicted"]
-    assert {each["branch"]: each["predicted_tier"] for each in dry_run} == {"x": "unknown", "y": "clean"}
+    assert {prediction["branch"]: prediction["predicted_tier"] for prediction in dry_run} == {
+        "x": "unknown",
+        "y": "clean",
+    }
 
 
 def test_a_reverted_entry_that_is_cleaned_meanwhile_does_not_count_as_landed(yard: Yard) -> None:

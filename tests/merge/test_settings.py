@@ -27,7 +27,7 @@ def test_the_runtime_and_the_model_that_resolve_conflicts(yard: Yard, land: Call
     entry = land("work")
     assert entry.state == "failed"
     merger = yard.merger()
-    assert any("no runtime nothing" in each.why for each in store.outcomes(merger.ctx.db, entry.id))
+    assert any("no runtime nothing" in outcome.why for outcome in store.outcomes(merger.ctx.db, entry.id))
     merger.ctx.db.close()
     yard.settings("merge:\n  tiers: [agent]\n  model: the-wise-one\n")
     merger = yard.merger()

@@ -64,7 +64,7 @@ def clash(yard: Yard, path: str = "a.txt", ours: str = "1\nours\n3\n", theirs: s
 def outcomes(yard: Yard, entry: Entry) -> list[tuple[str, str, str]]:
     merger = yard.merger()
     try:
-        return [(each.path, each.tier, each.outcome) for each in store.outcomes(merger.ctx.db, entry.id)]
+        return [(outcome.path, outcome.tier, outcome.outcome) for outcome in store.outcomes(merger.ctx.db, entry.id)]
     finally:
         merger.ctx.db.close()
 
@@ -83,7 +83,7 @@ def test_what_the_rules_prove_lands(yard: Yard, land: Callable[..., Entry]) -> N
     assert "a list keeps the lines of both" in explained
 
 
-def test_the_versions_on_the_way_are_given_along(yard: Yard, land: Callable[..., Entry]) -> None:
+def test_the_resolver_gets_the_versions_in_between(yard: Yard, land: Callable[..., Entry]) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n")
     yard.commit(a_list="1\n")
     git(yard.folder, "switch", "-qc", "work")
@@ -107,7 +107,7 @@ def test_a_result_that_loses_a_line_goes_up_a_tier(yard: Yard, land: Callable[..
     assert outcomes(yard, entry) == [("a.bad", "mechanical", "declined"), ("a.bad", "human", "declined")]
 
 
-def test_a_lock_file_is_made_anew_by_its_program(yard: Yard, land: Callable[..., Entry]) -> None:
+def test_a_lock_file_is_generated_again_by_its_program(yard: Yard, land: Callable[..., Entry]) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n")
     yard.commit(x_lock="a\n", x_toml="a\n-\n-\n-\n")
     yard.branch("work", x_lock="a\nc\n", x_toml="a\n-\n-\n-\nc\n")
@@ -201,7 +201,7 @@ BAD_ANSWERS: dict[str, tuple[list[Any], str]] = {
 
 @pytest.mark.parametrize("name", BAD_ANSWERS)
 def test_an_answer_that_proves_nothing_is_turned_down(yard: Yard, land: Callable[..., Entry], name: str) -> None:
-    steps, said = BAD_ANSWERS[name]
+    steps, reason = BAD_ANSWERS[name]
     yard.settings("merge:\n  tiers: [agent]\n  agent_timeout: 3s\n", "test -s README.md")
     clash(yard)
     script(yard, steps)
@@ -210,9 +210,9 @@ def test_an_answer_that_proves_nothing_is_turned_down(yard: Yard, land: Callable
     assert (entry.state, entry.kind, entry.tier) == ("failed", "conflict", "human")
     assert yard.main() == before
     merger = yard.merger()
-    whys = " ".join(each.why for each in store.outcomes(merger.ctx.db, entry.id))
+    whys = " ".join(outcome.why for outcome in store.outcomes(merger.ctx.db, entry.id))
     merger.ctx.db.close()
-    assert said in whys
+    assert reason in whys
     assert "<<<<" not in git(yard.folder, "grep", "-c", "", "main")
     yard.assert_tidy()
 
@@ -254,7 +254,7 @@ def test_reimagine_that_forgets_a_file_is_turned_down(yard: Yard, land: Callable
     assert ("more.txt", "reimagine", "declined") in outcomes(yard, entry)
 
 
-def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land: Callable[..., Entry]) -> None:
+def test_the_prompt_shows_both_sides_and_what_was_done_before(yard: Yard, land: Callable[..., Entry]) -> None:
     yard.settings("merge:\n  tiers: [agent]\n")
     clash(yard)
     script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
@@ -269,9 +269,9 @@ def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land:
 
     merger = yard.merger()
     entry = service.draft(merger, "again", "main")
-    found = build(merger, entry, yard.main())
-    assert isinstance(found, Case)
-    prompt = agent._prompt(merger, found)
+    case = build(merger, entry, yard.main())
+    assert isinstance(case, Case)
+    prompt = agent._prompt(merger, case)
     merger.ctx.db.close()
     assert "- a.txt (content)" in prompt
     assert "+again" in prompt
@@ -309,8 +309,8 @@ def test_kinds_that_no_rule_may_touch_are_left_to_people(yard: Yard, land: Calla
 
 def spent(yard: Yard, by: str) -> dict[str, tuple[int, int, int]]:
     """What each used: prompts, tokens in and tokens out."""
-    found = yard.rook.json("costs", "--by", by).data
-    return {each["name"]: (each["turns"], each["input"], each["output"]) for each in found["rows"]}
+    costs = yard.rook.json("costs", "--by", by).data
+    return {row["name"]: (row["turns"], row["input"], row["output"]) for row in costs["rows"]}
 
 
 @pytest.mark.parametrize("tier", ["agent", "reimagine"])
@@ -355,7 +355,7 @@ _SAID = {
 
 @pytest.mark.parametrize("step", ["at work", "spent"])
 def test_what_was_spent_for_a_killed_merger_counts_once(yard: Yard, tmp_path: Path, step: str) -> None:
-    """The program of a merger that is killed tells in its transcripts what it used; whoever cleans up reads them."""
+    """The program of a killed merger writes its usage into transcripts; the process that cleans up reads them."""
     begun = tmp_path / "begun"
     yard.settings("merge:\n  tiers: [agent]\n")
     clash(yard)

@@ -1,4 +1,4 @@
-"""Taking landings back: code, tasks, events and mail; nothing is lost by it."""
+"""Undoing landings: code, tasks, events and mail; nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .yard import Yard
 
 
 @pytest.mark.slow
-def test_the_last_landing_is_taken_back_by_moving_the_base(yard: Yard) -> None:
+def test_the_last_landing_is_undone_by_moving_the_base(yard: Yard) -> None:
     before = yard.main()
     yard.branch("work", a_txt="a\n")
     landed = yard.merge("--branch", "work").data["entries"][0]
@@ -48,16 +48,16 @@ def test_an_earlier_landing_is_reversed_on_top(yard: Yard) -> None:
 
 
 @pytest.mark.slow
-def test_what_later_work_stands_on_cannot_be_taken_back_alone(yard: Yard) -> None:
+def test_a_landing_that_later_work_needs_cannot_be_undone_alone(yard: Yard) -> None:
     yard.commit(f_txt="1\n2\n3\n")
     yard.branch("one", f_txt="1\none\n3\n")
     yard.merge("--branch", "one")
     yard.branch("two", f_txt="1\none two\n3\n")
     yard.merge("--branch", "two")
     before = yard.main()
-    found = yard.merge("undo", "one").error
-    assert found["code"] == "invalid_state"
-    assert "f.txt" in found["message"]
+    error = yard.merge("undo", "one").error
+    assert error["code"] == "invalid_state"
+    assert "f.txt" in error["message"]
     assert yard.main() == before
 
 
@@ -102,7 +102,7 @@ def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
+def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     before = yard.main()
     tasks = []
     for name in ("one", "two"):
@@ -115,7 +115,9 @@ def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
     assert len(undone) == 2
     assert yard.main() == before
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"PENDING"}
-    assert any("was undone" in each["subject"] and "open again" in each["body"] for each in yard.mail(to="one"))
+    assert any(
+        "was undone" in message["subject"] and "open again" in message["body"] for message in yard.mail(to="one")
+    )
     # The branches, which had been removed, are there again, and can land again.
     assert len(git(yard.folder, "branch", "--list", "rook/*").splitlines()) == 2
     assert yard.merge("retry", "one").status == 0

@@ -36,7 +36,7 @@ class Used(NamedTuple):
 
 @contextmanager
 def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Used]:
-    """Every git that is started, by whomever, and every statement of every connection that is opened."""
+    """Every git that any process starts, and every statement of every connection that is opened."""
     folder.mkdir()
     used = Used([], [])
 
@@ -55,8 +55,8 @@ def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Used]:
             yield used
         finally:
             hooks.remove(trace)
-    events = (json.loads(line) for each in folder.iterdir() for line in each.read_text().splitlines())
-    used.gits.extend(" ".join(each["argv"]) for each in events if each["event"] == "start")
+    events = (json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines())
+    used.gits.extend(" ".join(event["argv"]) for event in events if event["event"] == "start")
 
 
 def land(yard: Yard, branch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Used:
@@ -87,7 +87,7 @@ def test_a_clean_landing_uses_little(
     assert git(place, "status", "--porcelain") == ""
     assert len(used.gits) <= MOST_GITS, used.gits
     assert used.writes <= MOST_WRITES, used.statements
-    assert any("update-ref" in each for each in used.gits)  # so they are really seen
+    assert any("update-ref" in command for command in used.gits)  # so they are really seen
     capsys.readouterr()
 
 
@@ -99,7 +99,7 @@ def test_a_landing_tells_the_next_one_what_it_knows_of_the_index(
     assert yard.merge("--branch", "one").status == 0
     used = land(yard, "two", tmp_path / "traces", monkeypatch)
     assert yard.show("two.txt") == "1"
-    assert not [each for each in used.gits if "ls-files" in each], used.gits
+    assert not [command for command in used.gits if "ls-files" in command], used.gits
     capsys.readouterr()
 
 

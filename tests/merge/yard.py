@@ -24,9 +24,9 @@ from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
-def unfenced(found: Lease | LeaseRow) -> Lease | LeaseRow:
+def unfenced(holding: Lease | LeaseRow) -> Lease | LeaseRow:
     """A lease without the value of its fence, which differs each time."""
-    return found.replace(fence="") if isinstance(found, Lease) else found
+    return holding.replace(fence="") if isinstance(holding, Lease) else holding
 
 
 DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
@@ -78,7 +78,7 @@ class Yard:
         return git(self.folder, "show", f"{at}:{path}")
 
     def main(self) -> str:
-        """Where the base is."""
+        """The commit of the base."""
         return git(self.folder, "rev-parse", "main")
 
     def merge(self, *words: str) -> Ran:
@@ -87,13 +87,13 @@ class Yard:
 
     def entry(self, branch: str) -> dict[str, Any]:
         """The newest entry of a branch."""
-        found = self.rook.json("merge", "list", "--all").data
-        return next(each for each in found if each["branch"] == branch)
+        entries = self.rook.json("merge", "list", "--all").data
+        return next(entry for entry in entries if entry["branch"] == branch)
 
     def states(self) -> dict[str, str]:
         """The state of every branch's newest entry."""
-        found = self.rook.json("merge", "list", "--all", "--limit", "200").data
-        return {each["branch"]: each["state"] for each in reversed(found)}
+        entries = self.rook.json("merge", "list", "--all", "--limit", "200").data
+        return {entry["branch"]: entry["state"] for entry in reversed(entries)}
 
     def contains(self, branch: str, within: str = "main") -> bool:
         """True if a branch is on another."""
@@ -101,11 +101,11 @@ class Yard:
         return done.returncode == 0
 
     def wait_for_loop(self) -> None:
-        """Wait until a daemon, if there is one, has done what is to be done: a call may be answered before that."""
+        """Wait until a daemon, if there is one, has done all that is due: it may answer a call before that."""
 
         def is_quiet() -> bool:
-            found = self.rook.json("loop", "explain").data
-            return not found["actions"] and not found["facts"]["landings"]  # nor has anybody a lease
+            explained = self.rook.json("loop", "explain").data
+            return not explained["actions"] and not explained["facts"]["landings"]  # nor does any process hold a lease
 
         if not IN_DAEMON:
             self.rook("loop", "run")
@@ -121,7 +121,7 @@ class Yard:
         ran = run_real_rook(self.folder, *words, env={"ROOKERY_TEST_KILL": step})
         assert ran.status == -signal.SIGKILL, (step, ran)
 
-    def killed_mending(self, step: str) -> None:
+    def killed_in_recovery(self, step: str) -> None:
         """Kill what recovers from a killed merger right after a step: the loop of a daemon, or the next merger."""
         if IN_DAEMON:
             kill_daemon_at(step, self.folder)
@@ -134,30 +134,32 @@ class Yard:
         return str(self.rook.json("task", "create", title, *script, *more).data["id"])
 
     def sling(self, name: str, steps: list[Any], *more: str) -> str:
-        """Bring an agent to life on a task of its own; gives the task."""
+        """Start an agent on a task of its own; return the task."""
         task = self.task(f"Task of {name}", steps)
         assert self.rook("sling", task, "--name", name, *more).status == 0
         return task
 
     def agent(self, name: str) -> dict[str, Any]:
         """An agent's present state."""
-        found = self.rook.json("status", "--all").data
-        return next((each for each in found if each["agent"] == name), {})
+        agents = self.rook.json("status", "--all").data
+        return next((agent for agent in agents if agent["agent"] == name), {})
 
     def wait_for(self, name: str, *states: str) -> None:
         """Wait until an agent is in one of the states or has one of the outcomes."""
         wait_for_agent(self.rook, name, states)
 
     def finished(self, name: str, steps: list[Any]) -> str:
-        """An agent that did its task, committed it and said so; gives the task."""
+        """An agent that did its task, committed its work and reported it as done; return the task."""
         task = self.sling(name, [*steps, DONE])
         self.wait_for(name, "completed")
         return task
 
     def mail(self, **fitting: str) -> list[dict[str, Any]]:
         """Messages, oldest first."""
-        found = self.rook.json("mail", "list", "--limit", "200").data
-        return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
+        messages = self.rook.json("mail", "list", "--limit", "200").data
+        return [
+            message for message in reversed(messages) if all(message[key] == value for key, value in fitting.items())
+        ]
 
     def is_all_seen(self) -> bool:
         """True if the radar was looked at since the last turn ended."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from living import Agent
+from agent_rows import Agent
 from rookery.base.call import Call, serving
 from rookery.config.environ import read_environ
 from rookery.ops.caller import ForgedSender
@@ -35,8 +35,8 @@ def bee(project: Path) -> Agent:
 
 
 def serve(env: dict[str, str], *, session_id: str | None = None, pid: int | None = None) -> Any:
-    """The name of who calls, as a thread that serves the call finds it; or the error."""
-    found: list[Any] = []
+    """The caller's name as the thread that serves the call sees it, or the error."""
+    results: list[Any] = []
 
     def work() -> None:
         streams = (io.StringIO(), io.StringIO(), io.StringIO())
@@ -51,16 +51,16 @@ def serve(env: dict[str, str], *, session_id: str | None = None, pid: int | None
         with serving(call):
             ctx = Context(cwd="/", environ=read_environ(env))
             try:
-                found.append(ctx.actor)
+                results.append(ctx.actor)
             except ForgedSender as error:
-                found.append(error)
+                results.append(error)
             finally:
                 ctx.close()
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def test_whose_socket_it_is_says_who_calls(ada: Agent, bee: Agent) -> None:
@@ -70,10 +70,10 @@ def test_whose_socket_it_is_says_who_calls(ada: Agent, bee: Agent) -> None:
         assert serve({"HOME": "/nowhere", **env}, session_id=bee.session_id) == "bee"
 
 
-def test_the_socket_of_an_ended_agent_is_nobodys(bee: Agent) -> None:
+def test_the_socket_of_an_ended_agent_identifies_no_caller(bee: Agent) -> None:
     bee.end()
-    found = serve({"ROOKERY_ROOT": str(bee.root), "HOME": "/nowhere"}, session_id=bee.session_id)
-    assert isinstance(found, ForgedSender)
+    result = serve({"ROOKERY_ROOT": str(bee.root), "HOME": "/nowhere"}, session_id=bee.session_id)
+    assert isinstance(result, ForgedSender)
 
 
 def test_at_the_projects_socket_the_token_proves_it(ada: Agent, bee: Agent) -> None:
@@ -88,9 +88,9 @@ def test_at_the_projects_socket_the_calling_process_is_looked_at(bee: Agent) -> 
     child = subprocess.Popen(["/bin/cat"], env={"ROOKERY_SESSION": "ses_1"}, stdin=subprocess.PIPE)
     try:
         wait_until(lambda: "ROOKERY_SESSION=ses_1" in proctable.environ_of(child.pid))  # before its exec it has ours
-        found = serve(plain, pid=child.pid)
-        assert isinstance(found, ForgedSender)
-        assert "ses_1" in found.message
+        refusal = serve(plain, pid=child.pid)
+        assert isinstance(refusal, ForgedSender)
+        assert "ses_1" in refusal.message
     finally:
         child.communicate()
     gone = serve(plain, pid=child.pid)
@@ -127,7 +127,7 @@ _UNSET = "env -u ROOKERY_AGENT -u ROOKERY_TOKEN -u ROOKERY_SESSION -u ROOKERY_TU
 )
 @pytest.mark.parametrize("mark", ["ROOKERY_SESSION", "ROOKERY_RUNNER"])
 def test_a_child_of_an_agent_that_drops_its_variables_is_no_person(project: Path, way: str, mark: str) -> None:
-    words = [str(each) for each in rook_argv("task", "create", "more", "--json")]
+    words = [str(word) for word in rook_argv("task", "create", "more", "--json")]
     done = subprocess.run(
         ["/bin/sh", "-c", way, "sh", *words],
         cwd=project,
@@ -144,7 +144,7 @@ def test_a_child_of_an_agent_that_drops_its_variables_is_no_person(project: Path
 @on_linux
 @pytest.mark.slow
 def test_a_person_may_start_it_by_whatever_means(project: Path) -> None:
-    words = [str(each) for each in rook_argv("task", "create", "more", "--json")]
+    words = [str(word) for word in rook_argv("task", "create", "more", "--json")]
     way = 'setsid sh -c \'"$@"\' sh "$@"; exit $?'
     done = subprocess.run(
         ["/bin/sh", "-c", way, "sh", *words], cwd=project, env=child_environ(), capture_output=True, check=False

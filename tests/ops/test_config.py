@@ -37,18 +37,18 @@ def test_show_lists_every_key_with_its_origin(project: Path) -> None:
 
 
 def test_explain_tells_what_every_layer_says(project: Path) -> None:
-    told = explain(context(project, {"ROOKERY_TASKS_LEASE": "2h"}, tasks_lease="3h"), "tasks.lease")
-    assert (told.value, told.shown, told.default, told.default_shown) == (10800.0, "3h", 1800.0, "30m")
-    assert [(one.layer, one.shown) for one in told.layers] == [
+    setting = explain(context(project, {"ROOKERY_TASKS_LEASE": "2h"}, tasks_lease="3h"), "tasks.lease")
+    assert (setting.value, setting.shown, setting.default, setting.default_shown) == (10800.0, "3h", 1800.0, "30m")
+    assert [(one.layer, one.shown) for one in setting.layers] == [
         ("default", "30m"),
         ("project", "1h"),
         ("environment", "2h"),
         ("flag", "3h"),
     ]
-    assert told.layers[1].origin.line == 2
-    assert str(told.origin) == "-c tasks.lease"
-    assert "claimed task" in told.documentation
-    assert (told.accepts, told.variable) == ("duration", "ROOKERY_TASKS_LEASE")
+    assert setting.layers[1].origin.line == 2
+    assert str(setting.origin) == "-c tasks.lease"
+    assert "claimed task" in setting.documentation
+    assert (setting.accepts, setting.variable) == ("duration", "ROOKERY_TASKS_LEASE")
 
 
 def test_explain_tells_the_choices(project: Path) -> None:
@@ -73,7 +73,7 @@ def test_an_unknown_key_is_not_found_and_a_close_one_named(tmp_path: Path) -> No
     assert caught.value.hint == "vcs holds vcs.backend, vcs.timeout"
 
 
-def test_a_broken_file_is_told(project: Path) -> None:
+def test_a_broken_file_is_reported(project: Path) -> None:
     (project / ".rookery" / "config.yaml").write_text("tasks: [")
     with pytest.raises(ConfigInvalid, match=r"config\.yaml:\d+:\d+: it is not YAML"):
         show(context(project))

@@ -60,7 +60,7 @@ def paint() -> Iterator[Op]:
 
 
 def test_parameters_come_from_the_signature(paint: Op) -> None:
-    by_name = {each.name: each for each in paint.params}
+    by_name = {param.name: param for param in paint.params}
     assert list(by_name) == ["task", "colour", "from", "coats", "note", "watch"]
     task, colour, source = by_name["task"], by_name["colour"], by_name["from"]
     assert (task.positional, task.required, task.names) == (True, True, TASKS)
@@ -102,13 +102,13 @@ def test_values_from_outside_are_checked(paint: Op) -> None:
         read_input(paint, {"task": "t", "coats": "2", "nonsense": 1})
 
 
-@pytest.mark.parametrize("each", index.load_all(), ids=lambda each: each.name)
-def test_every_operation_has_schemas(each: Op) -> None:
-    found = describe(each)
-    Draft202012Validator.check_schema(found.input)
-    Draft202012Validator.check_schema(found.result)
-    assert all(param.help.endswith((".", ")", "`")) for param in each.params), each.name
-    assert found.result, "it says nothing of its result"
+@pytest.mark.parametrize("declaration", index.load_all(), ids=lambda declaration: declaration.name)
+def test_every_operation_has_schemas(declaration: Op) -> None:
+    schemas = describe(declaration)
+    Draft202012Validator.check_schema(schemas.input)
+    Draft202012Validator.check_schema(schemas.result)
+    assert all(param.help.endswith((".", ")", "`")) for param in declaration.params), declaration.name
+    assert schemas.result, "it says nothing of its result"
 
 
 def test_names_in_results_are_snake_case() -> None:
@@ -122,7 +122,10 @@ def test_names_in_results_are_snake_case() -> None:
                 yield from names(value)
 
     wrong = {
-        (each.name, name) for each in index.load_all() for name in names(result_schema(each)) if name.lower() != name
+        (declaration.name, name)
+        for declaration in index.load_all()
+        for name in names(result_schema(declaration))
+        if name.lower() != name
     }
     assert wrong == set()
 

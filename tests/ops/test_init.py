@@ -63,11 +63,11 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
 
 
 def test_a_repository_becomes_a_project(repo: Path) -> None:
-    made = init(context(repo))
-    assert (made.root, made.vcs, made.base) == (str(repo), "git", "main")
-    assert made.created == EVERYTHING
-    assert (made.kept, made.notes) == ((), ())
-    assert any("rook task create" in step for step in made.next)
+    result = init(context(repo))
+    assert (result.root, result.vcs, result.base) == (str(repo), "git", "main")
+    assert result.created == EVERYTHING
+    assert (result.kept, result.notes) == ((), ())
+    assert any("rook task create" in step for step in result.next)
     assert find_root(str(repo)) == str(repo)
     assert base_in_force(repo) == "main"
 
@@ -115,8 +115,8 @@ def test_what_a_kill_left_half_made_is_finished(repo: Path) -> None:
     folder.mkdir()
     (folder / ".gitignore").touch()
     (folder / "config.yaml.new").write_text("tas")
-    made = init(context(repo))
-    assert made.kept == (".rookery/",)
+    result = init(context(repo))
+    assert result.kept == (".rookery/",)
     assert sorted(path.name for path in folder.iterdir() if not path.name.startswith("rookery.db-")) == [
         ".gitignore",
         "config.yaml",
@@ -164,16 +164,16 @@ def test_what_a_kill_at_any_step_leaves_is_finished_by_the_next_run(repo: Path) 
 
 def test_below_the_top_the_whole_repository_is_initialised(repo: Path) -> None:
     (repo / "a" / "b").mkdir(parents=True)
-    made = init(context(repo / "a" / "b"))
-    assert made.root == str(repo)
-    assert made.notes == (f"you are in {repo}/a/b; the project is at {repo}, the repository's main checkout",)
+    result = init(context(repo / "a" / "b"))
+    assert result.root == str(repo)
+    assert result.notes == (f"you are in {repo}/a/b; the project is at {repo}, the repository's main checkout",)
     assert not (repo / "a" / "b" / ".rookery").exists()
 
 
 def test_in_a_linked_worktree_the_main_checkout_is_initialised(repo: Path, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
-    made = init(context(tmp_path / "linked"))
-    assert (made.root, made.base) == (str(repo), "main")
+    result = init(context(tmp_path / "linked"))
+    assert (result.root, result.base) == (str(repo), "main")
     assert not (tmp_path / "linked" / ".rookery").exists()
     assert git(tmp_path / "linked", "status", "--porcelain") == ""
 
@@ -181,24 +181,24 @@ def test_in_a_linked_worktree_the_main_checkout_is_initialised(repo: Path, tmp_p
 def test_worktrees_of_a_bare_repository_share_one_project(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(repo), "bare.git")
     git(tmp_path / "bare.git", "worktree", "add", "-q", str(tmp_path / "one"))
-    made = init(context(tmp_path / "one"))
-    assert (made.root, made.base) == (str(tmp_path / "bare.git"), "main")
-    assert find_root(str(tmp_path / "one")) == made.root
+    result = init(context(tmp_path / "one"))
+    assert (result.root, result.base) == (str(tmp_path / "bare.git"), "main")
+    assert find_root(str(tmp_path / "one")) == result.root
 
 
 def test_a_repository_without_a_commit_works(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "unborn")
-    made = init(context(tmp_path))
-    assert made.base == "unborn"
-    assert made.next[0].startswith("make a first commit")
+    result = init(context(tmp_path))
+    assert result.base == "unborn"
+    assert result.next[0].startswith("make a first commit")
 
 
 def test_where_no_base_is_found_the_user_is_told_to_set_it(repo: Path) -> None:
     git(repo, "checkout", "-q", "--detach")
     git(repo, "branch", "-q", "-D", "main")
-    made = init(context(repo))
-    assert made.base is None
-    assert made.next[0].startswith("set project.base")
+    result = init(context(repo))
+    assert result.base is None
+    assert result.next[0].startswith("set project.base")
     assert base_in_force(repo) == ""
 
 
@@ -244,27 +244,27 @@ def test_outside_a_repository_nothing_is_made(tmp_path: Path) -> None:
 
 
 def test_force_plans_without_version_control(tmp_path: Path) -> None:
-    made = init(context(tmp_path), force=True)
-    assert (made.root, made.vcs, made.base) == (str(tmp_path), None, None)
-    assert "git init" in made.next[0]
+    result = init(context(tmp_path), force=True)
+    assert (result.root, result.vcs, result.base) == (str(tmp_path), None, None)
+    assert "git init" in result.next[0]
     (tmp_path / "below").mkdir()
     again = init(context(tmp_path / "below"))
     assert (again.root, again.created) == (str(tmp_path), ())
 
 
-def test_force_writes_the_configuration_anew_and_keeps_the_old(repo: Path) -> None:
+def test_force_writes_the_configuration_again_and_keeps_the_old(repo: Path) -> None:
     init(context(repo))
     config = repo / ".rookery" / "config.yaml"
     for number in (1, 2):
         config.write_text(f"broken {number}: [")
-        made = init(context(repo), force=True)
-        assert made.created == (f".rookery/config.yaml.bak-{number}", ".rookery/config.yaml")
+        result = init(context(repo), force=True)
+        assert result.created == (f".rookery/config.yaml.bak-{number}", ".rookery/config.yaml")
         assert (repo / ".rookery" / f"config.yaml.bak-{number}").read_text() == f"broken {number}: ["
     assert base_in_force(repo) == "main"
     assert init(context(repo), force=True).created == ()
 
 
-def test_a_broken_configuration_is_told_and_kept(repo: Path) -> None:
+def test_a_broken_configuration_is_reported_and_kept(repo: Path) -> None:
     (repo / ".rookery").mkdir()
     (repo / ".rookery" / "config.yaml").write_text("tasks: [")
     with pytest.raises(ConfigInvalid):
@@ -334,7 +334,7 @@ def test_a_link_within_the_repository_is_followed(repo: Path) -> None:
     assert (repo / "state" / "rookery.db").is_file()
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write")
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that no user can write")
 def test_a_folder_that_cannot_be_written() -> None:
     with pytest.raises(StorageFailed, match=r"/proc/\.rookery cannot be written"):
         init(context(Path("/proc")), force=True)
@@ -355,19 +355,19 @@ def test_the_environment_can_name_the_root(repo: Path, tmp_path: Path) -> None:
 
 
 def _init_at(folder: str) -> Initialised:
-    made: Initialised = init(Context(cwd=folder))
-    return made
+    result: Initialised = init(Context(cwd=folder))
+    return result
 
 
 @pytest.mark.slow
 def test_many_at_once_make_everything_once(repo: Path) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         results = list(pool.map(_init_at, [str(repo)] * 8))
-    assert sorted(path for made in results for path in made.created) == sorted(EVERYTHING)
+    assert sorted(path for result in results for path in result.created) == sorted(EVERYTHING)
     assert git(repo, "status", "--porcelain") == ""
 
 
-def test_who_waits_for_another_keeps_what_the_other_made(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_init_that_waits_for_another_keeps_its_files(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = fcntl.flock
     others: list[Initialised] = []
 
@@ -420,7 +420,7 @@ def test_gates_are_guessed_from_what_is_there(tmp_path: Path, files: dict[str, s
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert [each.gate.run for each in guess_gates(str(tmp_path))] == wanted
+    assert [guess.gate.run for guess in guess_gates(str(tmp_path))] == wanted
 
 
 @pytest.fixture
@@ -439,9 +439,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_guessed_gates_are_written_and_shown(repo: Path) -> None:
     (repo / "pytest.ini").write_text("")
     (repo / "Cargo.toml").write_text("[package]\n")
-    made = init(context(repo))
-    assert made.gates == ("pytest -q",)
-    assert any("cargo is not installed" in note for note in made.notes)
+    result = init(context(repo))
+    assert result.gates == ("pytest -q",)
+    assert any("cargo is not installed" in note for note in result.notes)
     assert context(repo).config.gates == (GateConfig("pytest", "pytest -q"),)
     assert init(context(repo)).gates == ("pytest -q",)
 

@@ -114,8 +114,12 @@ def test_what_reads_leaves_everything_as_it_was(project: Path) -> None:
     scene = make_scene(project)
     git = ["git", "-C", str(project)]
     subprocess.run([*git, "branch", "work"], check=True)
-    reads = {each.name: each for each in index.load_all() if not each.changes_state and each.name not in FOLLOWING}
-    calls = {name: _words(scene, each) for name, each in reads.items()}
+    reads = {
+        declared.name: declared
+        for declared in index.load_all()
+        if not declared.changes_state and declared.name not in FOLLOWING
+    }
+    calls = {name: _words(scene, declared) for name, declared in reads.items()}
     env = child_environ({"ROOKERY_DAEMON": "off"})
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(calls), str(project)],
@@ -136,7 +140,7 @@ def test_what_reads_leaves_everything_as_it_was(project: Path) -> None:
     left = {name: changed for name, (_, _, changed) in report.items() if changed}
     assert left == {}
     started = {(name, _command(words)) for name, (_, programs, _) in report.items() for words in programs}
-    assert {each for each in started if each[1] not in GIT_READS} == ALSO_STARTED.keys()
+    assert {program for program in started if program[1] not in GIT_READS} == ALSO_STARTED.keys()
 
 
 def _command(words: list[str]) -> str:

@@ -50,8 +50,8 @@ class Clone:
         """The environment of the agent that the state says is alive."""
         (folder,) = self.root.glob(".rookery/sessions/*")
         token = (folder / "token").read_text()
-        given = {"ROOT": str(self.root), "AGENT": "builder-1", "SESSION": folder.name, "TOKEN": token}
-        return {f"ROOKERY_{name}": value for name, value in given.items()}
+        variables = {"ROOT": str(self.root), "AGENT": "builder-1", "SESSION": folder.name, "TOKEN": token}
+        return {f"ROOKERY_{name}": value for name, value in variables.items()}
 
 
 @pytest.fixture(params=["git", "jj", "jj-colocated"])
@@ -149,7 +149,7 @@ def test_a_sandboxed_agent_is_refused_too(clone: Clone) -> None:
 def test_the_doctor_reports_it_whatever_it_is_asked_for(clone: Clone) -> None:
     for category in (None, "agents"):
         report = doctor(Context(cwd=str(clone.root)), fix=True, category=category)
-        errors = [(each.category, each.name) for each in report.checks if each.status == "error"]
+        errors = [(check.category, check.name) for check in report.checks if check.status == "error"]
         assert errors == [("config", "state")]
         assert report.exit_status == 1
     clone.assert_nothing_ran()
@@ -252,9 +252,9 @@ def test_state_in_a_folder_of_a_repository_is_refused_too(repo: Path, tmp_path: 
     (inner / ".jj").mkdir()
     (inner / ".jj" / "x").touch()
     git(repo, "add", "-f", ".")
-    for start, given in ((inner, None), (tmp_path, str(inner)), (tmp_path, f"{repo}/sub[1]/../sub[1]/{inner.name}")):
+    for start, root in ((inner, None), (tmp_path, str(inner)), (tmp_path, f"{repo}/sub[1]/../sub[1]/{inner.name}")):
         with pytest.raises(UntrustedState):
-            find_project(str(start), given)
+            find_project(str(start), root)
     (repo / "link").symlink_to(inner)
     with pytest.raises(UntrustedState):
         find_project(str(repo), str(repo / "link"))
@@ -382,7 +382,7 @@ def test_state_of_another_user_is_refused(repo: Path, tmp_path: Path, what: str)
             assert (done.status, done.error["code"]) == (1, "untrusted_state"), (words, done)
     clone.assert_nothing_ran()
     report = doctor(Context(cwd=str(repo)), fix=True)
-    assert [each.name for each in report.checks if each.status == "error"] == ["state"]
+    assert [check.name for check in report.checks if check.status == "error"] == ["state"]
     with pytest.raises(UntrustedState) as caught:
         find_project(str(repo))
     command = shlex.split(caught.value.hint.split("`")[3])
@@ -409,8 +409,8 @@ def test_a_link_of_another_user_or_to_his_state_is_refused(project: Path, tmp_pa
 def test_root_by_sudo_uses_the_state_of_the_user_who_called_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in (project / FOLDER, project / FOLDER / "rookery.db"):
         os.chown(path, ANOTHER, -1)
-    for given in ("", "1", "x"):
-        monkeypatch.setenv("SUDO_UID", given)
+    for uid in ("", "1", "x"):
+        monkeypatch.setenv("SUDO_UID", uid)
         with pytest.raises(UntrustedState):
             check_state(str(project))
     monkeypatch.setenv("SUDO_UID", str(ANOTHER))

@@ -54,7 +54,7 @@ def prepare(project: Path) -> None:
 
 
 def is_blocked(path: Path) -> bool:
-    """True if somebody keeps the log from being cleared just now."""
+    """True if an open query keeps the write-ahead log from being truncated."""
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS extra (a); INSERT INTO extra VALUES (1)")
         return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0])

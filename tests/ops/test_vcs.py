@@ -46,8 +46,8 @@ def test_outside_a_repository_detect_answers_and_the_others_refuse(tmp_path: Pat
 def test_status_log_and_commit(repo: Path) -> None:
     (repo / "a").write_text("x\n")
     assert vcs(repo, "status") == Status("main", head(repo), (Change("a", "untracked"),))
-    made = vcs(repo, "commit", message="Add a")
-    assert made == Committed(head(repo), "main", "Add a")
+    commit = vcs(repo, "commit", message="Add a")
+    assert commit == Committed(head(repo), "main", "Add a")
     assert [entry.message for entry in vcs(repo, "log")] == ["Add a", "Begin"]
     assert [entry.message for entry in vcs(repo, "log", limit=1)] == ["Add a"]
     with pytest.raises(InvalidInput):
@@ -59,15 +59,15 @@ def test_diff_gives_the_patch_only_when_asked(repo: Path) -> None:
     (repo / "README.md").write_text("hello\nworld\n")
     vcs(repo, "commit", message="Say more")
     assert vcs(repo, "diff") == Difference(None, ())
-    found = vcs(repo, "diff", base=base)
-    assert (found.base, found.patch, [file.path for file in found.files]) == (base, None, ["README.md"])
+    difference = vcs(repo, "diff", base=base)
+    assert (difference.base, difference.patch, [file.path for file in difference.files]) == (base, None, ["README.md"])
     assert "+world" in vcs(repo, "diff", base=base, patch=True).patch
 
 
 def test_only_commit_changes_anything() -> None:
-    ours = {name: found for name, found in declared().items() if found.run.__module__ == "rookery.ops.vcs"}
-    assert {name for name, found in ours.items() if found.changes_state} == {"vcs commit"}
-    assert {found.view for found in ours.values()} == {name.replace(" ", ".") for name in ours}
+    ours = {name: operation for name, operation in declared().items() if operation.run.__module__ == "rookery.ops.vcs"}
+    assert {name for name, operation in ours.items() if operation.changes_state} == {"vcs commit"}
+    assert {operation.view for operation in ours.values()} == {name.replace(" ", ".") for name in ours}
     assert {param.short for param in ours["vcs commit"].params} == {"m"}
 
 

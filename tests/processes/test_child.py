@@ -47,7 +47,7 @@ def test_bytes_that_are_no_text_and_a_last_line_without_an_end(mark: Mark) -> No
     one.close()
 
 
-def test_a_child_that_says_nothing_for_too_long_is_told(mark: Mark) -> None:
+def test_a_child_that_prints_nothing_for_too_long_is_reported(mark: Mark) -> None:
     one = child.start(["sleep", "300"], env=mark.env)
     with pytest.raises(ProgramFailed, match="did not end in time"):
         list(one.lines(0.2))
@@ -110,7 +110,7 @@ def slowly(lines: Iterator[str]) -> Iterator[str]:
         yield line
 
 
-def test_a_program_that_prints_all_the_time_is_told_too(mark: Mark) -> None:
+def test_a_program_that_prints_all_the_time_is_reported_too(mark: Mark) -> None:
     one = child.start(["sh", "-c", "while :; do echo line; done"], env=mark.env)
     with pytest.raises(ProgramFailed, match="did not end in time"):
         list(slowly(one.lines(0.3)))

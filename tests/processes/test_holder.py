@@ -80,7 +80,7 @@ def test_a_process_in_another_pid_namespace_is_not_taken_for_dead() -> None:
     if os.geteuid() != 0:
         words[1:1] = ["--user", "--map-root-user"]
     if unshare is None or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine lets nobody make a pid namespace (unshare --pid)")
+        pytest.skip("no pid namespace can be made on this machine (unshare --pid)")
     child = subprocess.Popen(
         [*words, sys.executable, "-c", _HOLD],
         env=child_environ(),
@@ -116,12 +116,12 @@ def test_each_call_is_a_holder_of_its_own() -> None:
 
 
 def test_another_process_cannot_see_which_calls_are_served() -> None:
-    """So it takes a call for alive as long as the process is."""
+    """So it counts a call as alive as long as the process is."""
     one = Served(make_call(), myself).value()
     code = (
         "import sys; from rookery.processes import holder; "
         "print(holder.is_gone(holder.read(int(sys.argv[1]), sys.argv[2])))"
     )
     words = [sys.executable, "-c", code, str(one.pid), one.text]
-    said = subprocess.run(words, env=child_environ({"PYTHONPATH": SOURCE}), capture_output=True, text=True, check=True)
-    assert said.stdout == "False\n"
+    done = subprocess.run(words, env=child_environ({"PYTHONPATH": SOURCE}), capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -12,8 +12,8 @@ from rookery.processes.proctable import Identity
 _NOBODY = 4_190_000
 
 
-def note(path: Path, found: holder.HolderId) -> None:
-    path.with_name(path.name + owned_folders.NOTE).symlink_to(f"{found.pid} {found.text}")
+def note(path: Path, owner: holder.HolderId) -> None:
+    path.with_name(path.name + owned_folders.NOTE).symlink_to(f"{owner.pid} {owner.text}")
 
 
 def test_a_folder_is_its_makers_until_that_is_gone(tmp_path: Path) -> None:
@@ -39,6 +39,6 @@ def test_a_note_and_a_folder_are_found_each_without_the_other(tmp_path: Path) ->
 def test_a_holder_elsewhere_keeps_it_for_a_day(tmp_path: Path) -> None:
     path = tmp_path / "one"
     note(path, holder.HolderId(Identity(_NOBODY, "0a1b2c3d-1"), "another-host", "1"))
-    made = os.lstat(f"{path}{owned_folders.NOTE}").st_mtime
-    assert not owned_folders.is_left(str(path), made + 86_000)
-    assert owned_folders.is_left(str(path), made + 87_000)
+    noted = os.lstat(f"{path}{owned_folders.NOTE}").st_mtime
+    assert not owned_folders.is_left(str(path), noted + 86_000)
+    assert owned_folders.is_left(str(path), noted + 87_000)

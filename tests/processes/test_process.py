@@ -114,11 +114,11 @@ def test_in_the_background_children_can_be_interrupted_and_we_cannot() -> None:
 def test_two_programs_run_at_once(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
 
-    def meet(mine: Path, other: Path) -> list[str]:
+    def wait_for_other(mine: Path, other: Path) -> list[str]:
         return ["sh", "-c", f"echo > '{mine}'; while [ ! -e '{other}' ]; do sleep 0.01; done; echo met"]
 
-    with in_background(meet(first, second), timeout=30) as finish:
-        assert run(meet(second, first), timeout=30).stdout == "met\n"
+    with in_background(wait_for_other(first, second), timeout=30) as finish:
+        assert run(wait_for_other(second, first), timeout=30).stdout == "met\n"
         assert finish().stdout == "met\n"
 
 

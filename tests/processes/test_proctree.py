@@ -1,4 +1,4 @@
-"""Processes are known by more than their number, found wherever they go, and ended with everything beneath them."""
+"""Processes are known by more than their number, found wherever they go, and ended with all their descendants."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("_table")
 class TestIdentity:
-    """Who is alive."""
+    """Which processes are alive."""
 
     def test_we_are_alive(self) -> None:
         me = identify(os.getpid())
@@ -58,7 +58,7 @@ class TestIdentity:
         assert me is not None
         assert not is_alive(Identity(me.pid, "earlier"))
 
-    def test_nobody_has_an_impossible_number(self) -> None:
+    def test_no_process_has_an_impossible_number(self) -> None:
         assert identify(0) is None
         assert identify(-1) is None
         assert identify(2**22 + 1) is None
@@ -73,9 +73,9 @@ class TestIdentity:
         inner = tmp_path / "inner"
         outer = start(mark, "/bin/sh", "-c", f'sh -c "sleep 300 & echo \\$! > {inner}; wait" & wait')
         leaf = written_pid(inner)
-        found = descendants(outer.identity)
-        assert leaf in found
-        assert len(found) == 2
+        below = descendants(outer.identity)
+        assert leaf in below
+        assert len(below) == 2
         assert end_tree(outer.identity, mark.pair, 0) == []
         outer.close()
 
@@ -99,7 +99,7 @@ def test_a_brackets_in_the_programs_name_do_not_confuse(mark: Mark, tmp_path: Pa
 
 
 def test_an_interrupt_is_tried_first(mark: Mark, tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    interrupted = tmp_path / "told"
     code = """
 import sys, time
 try:
@@ -107,10 +107,10 @@ try:
     time.sleep(300)
 except KeyboardInterrupt: open(sys.argv[1], "w")
 """
-    one = python(mark, code, told)
+    one = python(mark, code, interrupted)
     assert next(one.lines()) == "up"
     assert end_tree(one.identity, mark.pair, 20) == []
-    assert told.exists()
+    assert interrupted.exists()
     assert one.wait(5) == 0
     one.close()
 
@@ -166,7 +166,7 @@ print(sorted(each.pid for each in left) == sorted([os.getpid(), os.getppid()]), 
     one.close()
 
 
-def test_a_signal_never_reaches_whoever_has_the_number_now(mark: Mark) -> None:
+def test_a_signal_never_reaches_another_process_that_got_the_number(mark: Mark) -> None:
     one = start(mark, "sleep", "300")
     earlier = Identity(one.identity.pid, "earlier")
     assert end_tree(earlier, None, 1) == []

@@ -85,7 +85,7 @@ def test_a_long_lived_starter_keeps_no_zombies(mark: Mark, tmp_path: Path) -> No
     wait_until(lambda: not is_alive(second))
 
 
-def test_what_cannot_be_started_is_told(mark: Mark, tmp_path: Path) -> None:
+def test_what_cannot_be_started_is_reported(mark: Mark, tmp_path: Path) -> None:
     output = str(tmp_path / "log")
     with pytest.raises(ProgramFailed, match="not installed"):
         start_detached(["no-such-program"], cwd="/", env=mark.env, output=output)

@@ -44,7 +44,7 @@ def test_a_project_adds_a_role(root: str) -> None:
     role = find_role(root, "author")
     assert (role.name, role.profile, role.prompt) == ("writer", RELAXED, "# Writer\n\nYou write.\n")
     assert role.rights == {"mail.read": "any", "mail.write": "own", "hook.write": "program"}
-    assert [each.name for each in list_roles(root)] == [*builtin_roles(), "writer"]
+    assert [listed.name for listed in list_roles(root)] == [*builtin_roles(), "writer"]
 
 
 def test_the_example_of_the_guide_is_a_role(root: str) -> None:
@@ -90,7 +90,7 @@ def test_the_text_for_resolving_conflicts_is_no_role(root: str) -> None:
     path = write_role(root, "resolver")
     path.write_text("Keep both sides.\n")
     assert len(list_roles(root)) == len(builtin_roles())
-    assert [each.status for each in check_roles(Place(root, root))] == [OK]
+    assert [finding.status for finding in check_roles(Place(root, root))] == [OK]
 
 
 def test_a_changed_file_counts_at_once(root: str) -> None:
@@ -109,7 +109,7 @@ def test_a_file_that_has_not_changed_is_read_once(root: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("front", "line", "said"),
+    ("front", "line", "complaint"),
     [
         ("extends: builder\ncolour: red", 3, "a role has no colour"),
         ("extends: builder\nprofle: strict", 3, "did you mean profile?"),
@@ -151,14 +151,14 @@ def test_a_file_that_has_not_changed_is_read_once(root: str) -> None:
         ("just a text", 2, "`key: value` lines"),
     ],
 )
-def test_a_mistake_is_told_at_its_line(root: str, front: str, line: int | None, said: str) -> None:
+def test_a_mistake_is_reported_at_its_line(root: str, front: str, line: int | None, complaint: str) -> None:
     path = write_role(root, "writer", front)
-    found = problem(root)
-    assert found.startswith(str(path) if line is None else f"{path}:{line}:"), found
-    assert said in found
+    message = problem(root)
+    assert message.startswith(str(path) if line is None else f"{path}:{line}:"), message
+    assert complaint in message
 
 
-def test_one_mistake_is_told_once(root: str) -> None:
+def test_one_mistake_is_reported_once(root: str) -> None:
     write_role(root, "writer", WHOLE.replace("relaxed", "reckless"), "You write.\n")
     assert len(problem(root).splitlines()) == 1
 
@@ -170,12 +170,12 @@ def test_front_matter_without_an_end(root: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "complaint"),
     [("Writer", "no name for a role"), ("1st", "no name for a role"), ("worker", "call the file builder.md")],
 )
-def test_a_bad_name_is_refused(root: str, name: str, said: str) -> None:
+def test_a_bad_name_is_refused(root: str, name: str, complaint: str) -> None:
     write_role(root, name, "extends: builder")
-    assert said in problem(root, name)
+    assert complaint in problem(root, name)
 
 
 def test_a_text_alone_replaces_the_prompt_of_no_other_role(root: str) -> None:
@@ -223,7 +223,7 @@ def test_no_name_leads_out_of_the_folder(root: str, tmp_path: Path) -> None:
         find_role(root, os.path.join(root, ".rookery", "roles", "writer"))
 
 
-def test_names_that_two_roles_share_are_told(root: str) -> None:
+def test_names_that_two_roles_share_are_reported(root: str) -> None:
     write_role(root, "writer", "extends: builder\naliases: [author]")
     write_role(root, "poet", "extends: builder\naliases: [author]")
     with pytest.raises(InvalidInput, match="author is a name of poet and writer"):

@@ -61,9 +61,9 @@ def test_a_prompt_tells_how_to_finish(role: str, text: str) -> None:
 def test_an_ending_in_the_protocol_is_a_valid_message() -> None:
     for role in builtin_roles().values():
         for ending in role.ends_with:
-            required = {each.name for each in TYPES[ending].fields if each.required}
+            required = {field.name for field in TYPES[ending].fields if field.required}
             text = describe_reporting(role, agent="bee", parent="queen", task_id=None)
-            line = next(each for each in text.splitlines() if f"--type {ending}" in each)
+            line = next(printed for printed in text.splitlines() if f"--type {ending}" in printed)
             assert all(f'"{name}"' in line for name in required)
 
 

@@ -99,7 +99,7 @@ def start_turn(runtime: Runtime, launch: Launch, prompt: str, mark: Mark) -> Chi
 
 
 def interrupt_turn(runtime: Runtime, launch: Launch, child: Child) -> None:
-    """Interrupt a turn in the way that the runtime names."""
+    """Interrupt a turn as the runtime says."""
     line = runtime.turn_command(launch, "").interrupt
     if line is None:
         send(child.identity, signal.SIGINT)

@@ -145,7 +145,7 @@ def test_a_screen_that_waits_for_input(screen: str) -> None:
 def test_the_login_is_that_of_the_environment_that_the_program_will_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not that of the process which starts it: it may be anybody's."""
+    """And not that of the process that starts it, which may belong to another person."""
     own, other = tmp_path / "own", tmp_path / "other"
     for folder, token in ((own, "mine"), (other, "not mine")):
         (folder / ".claude").mkdir(parents=True)

@@ -60,7 +60,7 @@ class Caller:
     @property
     def calls(self) -> list[tuple[str, dict[str, object]]]:
         lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return [(event, given) for event, given in map(json.loads, lines)]
+        return [(event, payload) for event, payload in map(json.loads, lines)]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) 
     assert played.status == 0, played
     events = [event for event, _ in caller.calls]
     assert events == [hooks.PRE_TOOL, hooks.PRE_TOOL, hooks.PRE_TOOL, hooks.STOP]
-    names = {event: given["hook_event_name"] for event, given in caller.calls}
+    names = {event: payload["hook_event_name"] for event, payload in caller.calls}
     assert names[hooks.PRE_TOOL] == "PreToolUse"
     assert not (caller.repo / "refused.txt").exists()
     assert [event.data["input"]["command"] for event in played.of(DENIED)] == ["touch refused.txt"]

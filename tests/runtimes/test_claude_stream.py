@@ -23,8 +23,8 @@ from rookery.runtimes.model import (
 )
 
 
-def told(said: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [(event.kind, event.data) for event in read_line(json.dumps(said))]
+def parsed(line: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(event.kind, event.data) for event in read_line(json.dumps(line))]
 
 
 def message(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -56,12 +56,12 @@ RESULT_LINE: dict[str, Any] = {
 
 
 def test_a_conversation_says_its_name() -> None:
-    assert told({"type": "system", "subtype": "init", "session_id": "abc"}) == [(SESSION, {"id": "abc"})]
+    assert parsed({"type": "system", "subtype": "init", "session_id": "abc"}) == [(SESSION, {"id": "abc"})]
 
 
 def test_words_and_calls() -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    assert told(message({"type": "text", "text": "hi"}, call, {"type": "thinking", "thinking": "hm"})) == [
+    assert parsed(message({"type": "text", "text": "hi"}, call, {"type": "thinking", "thinking": "hm"})) == [
         (TEXT, {"text": "hi"}),
         (TOOL, {"id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}),
     ]
@@ -70,24 +70,24 @@ def test_words_and_calls() -> None:
 def test_the_end_of_a_call_and_the_file_that_it_made() -> None:
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "made"}]}
     change = {"type": "create", "filePath": "/w/a.txt", "content": "x", "structuredPatch": []}
-    assert told({"type": "user", "message": {"content": [result]}, "tool_use_result": change}) == [
+    assert parsed({"type": "user", "message": {"content": [result]}, "tool_use_result": change}) == [
         (TOOL, {"id": "toolu_1", "ok": True, "output": "made"}),
         (FILE, {"path": "/w/a.txt", "change": "created"}),
     ]
     edited = {"filePath": "/w/a.txt", "oldString": "x", "newString": "y", "structuredPatch": [{}]}
-    assert told({"type": "user", "message": {"content": []}, "tool_use_result": edited}) == [
+    assert parsed({"type": "user", "message": {"content": []}, "tool_use_result": edited}) == [
         (FILE, {"path": "/w/a.txt", "change": "modified"})
     ]
 
 
 def test_a_call_that_failed_and_one_that_says_too_much() -> None:
     block = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 50_000, "is_error": True}
-    ((kind, data),) = told({"type": "user", "message": {"content": [block]}, "tool_use_result": "Error: x"})
+    ((kind, data),) = parsed({"type": "user", "message": {"content": [block]}, "tool_use_result": "Error: x"})
     assert (kind, data["ok"], len(data["output"])) == (TOOL, False, 10_000)
 
 
 def test_usage_and_cost_come_by_model_and_once() -> None:
-    assert told(RESULT_LINE) == [
+    assert parsed(RESULT_LINE) == [
         (
             USAGE,
             {
@@ -144,14 +144,14 @@ def test_usage_and_cost_come_by_model_and_once() -> None:
     ],
 )
 def test_what_went_wrong_is_no_success(changes: dict[str, Any], error: dict[str, Any]) -> None:
-    events = told(RESULT_LINE | {"modelUsage": {}} | changes)
+    events = parsed(RESULT_LINE | {"modelUsage": {}} | changes)
     assert events[0] == (ERROR, error)
     assert [data["ok"] for kind, data in events if kind == RESULT] == [False]
 
 
 def test_what_was_not_let_through() -> None:
     denial = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "rm"}}
-    assert told(RESULT_LINE | {"permission_denials": [denial]})[0] == (
+    assert parsed(RESULT_LINE | {"permission_denials": [denial]})[0] == (
         DENIED,
         {"name": "Bash", "input": {"command": "rm"}, "id": "t"},
     )
@@ -159,20 +159,20 @@ def test_what_was_not_let_through() -> None:
 
 def test_a_plan_says_when_it_is_used_up() -> None:
     info = {"status": "rejected", "resetsAt": 1794790000, "rateLimitType": "five_hour"}
-    assert told({"type": "rate_limit_event", "rate_limit_info": info}) == [
+    assert parsed({"type": "rate_limit_event", "rate_limit_info": info}) == [
         (LIMIT, {"status": "rejected", "window": "five_hour", "resets_at": 1794790000})
     ]
 
 
 def test_an_api_that_is_asked_again_is_seen() -> None:
     retry = {"type": "system", "subtype": "api_retry", "attempt": 2, "max_retries": 10, "error_status": 529}
-    ((kind, data),) = told(retry | {"error": "overloaded"})
+    ((kind, data),) = parsed(retry | {"error": "overloaded"})
     assert kind == TEXT
     assert "529 overloaded; attempt 2 of 10" in data["text"]
 
 
 def test_its_own_words_for_an_error_are_not_the_agents() -> None:
-    assert told(message({"type": "text", "text": "API Error"}, model="<synthetic>")) == []
+    assert parsed(message({"type": "text", "text": "API Error"}, model="<synthetic>")) == []
 
 
 _anything = st.recursive(

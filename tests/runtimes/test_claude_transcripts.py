@@ -72,12 +72,12 @@ def test_what_is_no_usage_says_nothing(transcript: Path, tmp_path: Path) -> None
         line("", id=None).strip(),
         '{"type":"user","message":{"usage":{}}}',
     ]
-    text = "".join(f"{each}\n" for each in odd) + line("a")
+    text = "".join(f"{odd_line}\n" for odd_line in odd) + line("a")
     transcript.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert inputs(tmp_path)[0] == [10]
 
 
-def test_a_file_that_was_written_anew_is_read_from_its_beginning(transcript: Path, tmp_path: Path) -> None:
+def test_a_file_that_was_rewritten_is_read_from_its_beginning(transcript: Path, tmp_path: Path) -> None:
     transcript.write_text(line("a") + line("b"))
     _, position = inputs(tmp_path)
     transcript.write_text(line("n"))
@@ -88,7 +88,7 @@ def test_a_turn_that_is_settled_is_never_counted_again(transcript: Path, tmp_pat
     settled: set[str] = set()
 
     def used(turn_id: str) -> int:
-        return sum(each["input"] for each in usage_of_turn(str(tmp_path), turn_id, settled.__contains__))
+        return sum(usage["input"] for usage in usage_of_turn(str(tmp_path), turn_id, settled.__contains__))
 
     transcript.write_text(line("a"))
     assert used("one") == 10

@@ -179,7 +179,7 @@ def test_lines_that_say_nothing(runtime: Runtime, line: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_life_in_a_terminal(bench: Bench, repo: Path, mark: Mark, tmux: Tmux) -> None:
+def test_a_session_in_a_terminal(bench: Bench, repo: Path, mark: Mark, tmux: Tmux) -> None:
     runtime, launch = bench.runtime, ready(bench, WORK, repo)
     if model.TMUX not in runtime.MODES:
         pytest.skip(f"{runtime.NAME} runs headless only")

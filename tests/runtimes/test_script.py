@@ -30,9 +30,9 @@ def test_repetitions_are_written_out() -> None:
     ],
 )
 def test_it_is_found_in_the_instructions(text: str) -> None:
-    found = find_script(text)
-    assert found is not None
-    assert [step.value for step in parse_script(found)] == ["x"]
+    script = find_script(text)
+    assert script is not None
+    assert [step.value for step in parse_script(script)] == ["x"]
 
 
 @pytest.mark.parametrize("text", ["", "rook-script", "```rook-script-2\n- say: x\n```", "```yaml\n- say: x\n```"])
@@ -41,7 +41,7 @@ def test_other_text_holds_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         ("- say: [", "no YAML"),
         ("say: x", "no list of steps"),
@@ -70,7 +70,7 @@ def test_other_text_holds_none(text: str) -> None:
         ("- repeat: 100000\n  steps: [{say: x}, {say: y}]", "more than 100,000"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_steps_number(text: str, told: str) -> None:
+def test_what_is_wrong_is_reported_with_the_steps_number(text: str, complaint: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_script(text)
-    assert told in caught.value.message
+    assert complaint in caught.value.message

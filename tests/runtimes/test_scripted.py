@@ -112,16 +112,16 @@ def test_it_calls_rook_as_any_agent_does(actor: Actor) -> None:
     actor.mark.env |= {"ROOKERY_ROOT": str(actor.repo), "ROOKERY_AGENT": "ada", "ROOKERY_TOKEN": token}
     actor.mark.env["ROOKERY_SESSION"] = session.id
     played = actor.turn()
-    made, listed, refused = played.of(model.TOOL)
-    assert json.loads(made.data["output"])["data"]["title"] == "By ada"
-    assert {each["title"] for each in json.loads(listed.data["output"])["data"]} == {"its own", "By ada"}
-    assert made.data["name"] == "rook"
-    assert made.data["input"]["args"] == ["task", "create", "By ada", "--parent", own]
+    created, listed, refused = played.of(model.TOOL)
+    assert json.loads(created.data["output"])["data"]["title"] == "By ada"
+    assert {task["title"] for task in json.loads(listed.data["output"])["data"]} == {"its own", "By ada"}
+    assert created.data["name"] == "rook"
+    assert created.data["input"]["args"] == ["task", "create", "By ada", "--parent", own]
     assert refused.data["ok"] is False
     assert played.status == 0
 
 
-def test_tokens_are_told_with_the_model_of_the_launch(actor: Actor) -> None:
+def test_tokens_are_recorded_with_the_model_of_the_launch(actor: Actor) -> None:
     played = actor.follow("- spend: {input: 5}\n- spend: {output: 1, model: small}").turn()
     first, second = played.of(model.USAGE)
     assert first.data == {"model": "big", "input": 5, "output": 0, "cache_read": 0, "cache_write": 0}
@@ -198,10 +198,10 @@ def test_without_a_script_it_is_a_small_honest_worker(actor: Actor) -> None:
     played = actor.turn()
     assert (actor.repo / "ada.md").read_text() == "A note by ada, for task_1.\n"
     assert git(actor.repo, "log", "-1", "--format=%s") == "Add a note by ada"
-    told = played.of(model.TOOL)[-1].data["input"]["args"]
-    assert told[:2] == ["mail", "send"]
-    assert "--to=eve" in told
-    assert "--type=worker_done" in told
+    words = played.of(model.TOOL)[-1].data["input"]["args"]
+    assert words[:2] == ["mail", "send"]
+    assert "--to=eve" in words
+    assert "--type=worker_done" in words
 
 
 def test_a_mistake_is_told_when_it_is_prepared_and_when_it_is_met(actor: Actor) -> None:
@@ -253,7 +253,7 @@ class TestTerminal:
         wait_until(lambda: answer in tmux.capture("ada"))
         self.ready(tmux)
 
-    def test_what_is_typed_can_be_taken_back(self, actor: Actor, tmux: Tmux) -> None:
+    def test_typed_text_can_be_deleted(self, actor: Actor, tmux: Tmux) -> None:
         self.begin(actor, tmux, "- say: begun")
         tmux.send_text("ada", "helloé")
         wait_until(lambda: tmux.capture("ada").endswith("helloé"))
@@ -284,9 +284,9 @@ class TestTerminal:
         wait_until(lambda: tmux.list()["ada"].exit_status == 0)
 
     def test_a_crash_is_seen_with_its_status(self, actor: Actor, tmux: Tmux) -> None:
-        self.begin(actor, tmux, "- say: last words\n- crash: 9")
+        self.begin(actor, tmux, "- say: before the crash\n- crash: 9")
         tmux.send_text("ada", "go")
         tmux.enter("ada")
         wait_until(lambda: tmux.list()["ada"].dead)
         wait_until(lambda: tmux.list()["ada"].exit_status == 9)
-        assert "last words" in tmux.capture("ada")
+        assert "before the crash" in tmux.capture("ada")

@@ -373,7 +373,7 @@ def links_among_the_objects() -> None:
             folder.symlink_to(OUTSIDE)
 
 
-# -- what lives on ---------------------------------------------------------------------------------------------------
+# -- processes that outlast the attack -------------------------------------------------------------------------------
 
 
 @attempt

@@ -1,4 +1,4 @@
-"""A project whose agents are sandboxed: how tests run something within, and see what came of it outside."""
+"""A project whose agents are sandboxed: tests run something in the sandbox, and look at its effects outside."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Cell(Den):
         self.local.write_text(yaml.safe_dump(whole))
 
     def run(self, *steps: Any, name: str = "bee", role: str = "builder") -> list[str]:
-        """Let an agent do steps (a text is a shell command) and end; what its tools said, one by one."""
-        done = [{"run": each} if isinstance(each, str) else each for each in steps]
+        """Let an agent do steps (a text is a shell command) and end; return the output of each tool call."""
+        done = [{"run": step} if isinstance(step, str) else step for step in steps]
         self.sling(self.task(f"For {name}", [*done, DONE]), "--name", name, "--role", role)
         self.wait_for(name, "completed")
         return self.outputs(name)[:-1]
 
     def outputs(self, name: str) -> list[str]:
-        """What the tools of an agent's last life said."""
+        """The outputs of the tool calls of an agent's last session."""
         text = (self.session_folder(name) / "events.ndjson").read_text()
         events = [json.loads(line) for line in text.splitlines()]
-        return [str(each["data"].get("output", "")) for each in events if each["kind"] == "tool"]
+        return [str(event["data"].get("output", "")) for event in events if event["kind"] == "tool"]
 
     def close(self) -> None:
-        """End whoever a failed test left at work."""
+        """Stop the agents that a failed test left at work."""
         for agent in self.rook.json("status").data:
             self.rook("stop", agent["agent"])
         Tmux(socket_path(str(self.folder))).kill_server()
 
     def session_folder(self, name: str) -> Path:
-        """The private folder of an agent's last life."""
+        """The private folder of an agent's last session."""
         return self.folder / ".rookery" / "sessions" / str(self.agent(name)["session_id"])
 
     def worktree(self, name: str) -> Path:

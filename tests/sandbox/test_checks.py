@@ -25,7 +25,9 @@ def working(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def findings(project: Path, **settings: object) -> dict[str, tuple[str, str]]:
     (project / ".rookery" / "config.yaml").write_text(yaml.safe_dump({"sandbox": settings}))
-    return {each.name: (each.status, each.message) for each in check_sandbox(Place(str(project), str(project)))}
+    return {
+        finding.name: (finding.status, finding.message) for finding in check_sandbox(Place(str(project), str(project)))
+    }
 
 
 def test_off_is_a_warning(project: Path) -> None:
@@ -33,12 +35,12 @@ def test_off_is_a_warning(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("working")
-def test_what_holds_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "x")
-    found = findings(project, network="allow", allow=["example.org"], credentials=["API_KEY"])
-    assert {status for status, _ in found.values()} == {"ok"}
-    assert "example.org" in found["network"][1]
-    assert "API_KEY" in found["credentials"][1]
+    checks = findings(project, network="allow", allow=["example.org"], credentials=["API_KEY"])
+    assert {status for status, _ in checks.values()} == {"ok"}
+    assert "example.org" in checks["network"][1]
+    assert "API_KEY" in checks["credentials"][1]
 
 
 @pytest.mark.usefixtures("working")
@@ -47,8 +49,8 @@ def test_a_credential_counts_as_it_is_recorded(project: Path, monkeypatch: pytes
     assert run_rook(project, "env", "refresh", env={"OLD_KEY": "x"}).status == 0
     monkeypatch.setenv("API_KEY", "x")
     assert findings(project, credentials=["OLD_KEY", "PATH"])["credentials"][0] == "ok"
-    status, said = findings(project, credentials=["OLD_KEY", "API_KEY"])["credentials"]
-    assert (status, said) == ("warning", "not recorded: API_KEY")
+    status, message = findings(project, credentials=["OLD_KEY", "API_KEY"])["credentials"]
+    assert (status, message) == ("warning", "not recorded: API_KEY")
 
 
 @pytest.mark.usefixtures("working")
@@ -61,18 +63,18 @@ def test_a_credential_counts_as_it_is_recorded(project: Path, monkeypatch: pytes
         ({"credentials": ["NOT_THERE"]}, "credentials", "warning"),
     ],
 )
-def test_what_does_not_fit_is_told(project: Path, settings: dict[str, object], name: str, status: str) -> None:
+def test_what_does_not_fit_is_reported(project: Path, settings: dict[str, object], name: str, status: str) -> None:
     assert findings(project, **settings)[name][0] == status
 
 
 @pytest.mark.parametrize(("mode", "status"), [("auto", "warning"), ("on", "error")])
-def test_a_missing_program_is_told(project: Path, monkeypatch: pytest.MonkeyPatch, mode: str, status: str) -> None:
+def test_a_missing_program_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch, mode: str, status: str) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert findings(project, mode=mode) == {"files": (status, findings(project, mode=mode)["files"][1])}
     assert "bubblewrap is not installed" in findings(project, mode=mode)["files"][1]
 
 
-def test_a_program_that_does_not_work_is_told_with_what_may_forbid_it(
+def test_a_program_that_does_not_work_is_reported_with_what_may_forbid_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bwrap"
@@ -101,12 +103,12 @@ def test_a_project_in_the_home_does_not_show_its_secrets(tmp_path: Path) -> None
     for name in (".ssh", ".config/gh", ".rookery"):
         (home / name).mkdir(parents=True)
     (home / ".netrc").write_text("secret")
-    found = list(mounts.shared_mounts(str(home), [str(home)], f"{home}/.local/bin:{home}/bin", []))
-    kinds = {mount.path: mount.kind for mount in found}
+    shown = list(mounts.shared_mounts(str(home), [str(home)], f"{home}/.local/bin:{home}/bin", []))
+    kinds = {mount.path: mount.kind for mount in shown}
     assert kinds[str(home)] == RO
     assert kinds[str(home / ".ssh")] == kinds[str(home / ".config/gh")] == kinds[str(home / ".rookery")] == HIDE
     assert kinds[str(home / ".netrc")] == BLANK
-    assert [mount.path for mount in found].index(str(home / ".ssh")) > [mount.path for mount in found].index(str(home))
+    assert [mount.path for mount in shown].index(str(home / ".ssh")) > [mount.path for mount in shown].index(str(home))
 
 
 def test_every_secret_of_the_list_is_hidden(tmp_path: Path) -> None:
@@ -133,11 +135,11 @@ def test_every_secret_of_the_list_is_hidden(tmp_path: Path) -> None:
 )
 def test_programs_on_the_path_are_shown_with_their_tree(tmp_path: Path, entry: str, shown: list[str]) -> None:
     home = str(tmp_path.resolve())
-    found = [mount.path for mount in mounts.shared_mounts("/srv", [home], f"{home}/{entry}", []) if mount.kind == RO]
-    assert {f"{home}/{each}" for each in shown} <= set(found)
-    assert home not in found
-    assert f"{home}/.local" not in found
-    assert f"{home}/.local/share" not in found
+    readable = [mount.path for mount in mounts.shared_mounts("/srv", [home], f"{home}/{entry}", []) if mount.kind == RO]
+    assert {f"{home}/{path}" for path in shown} <= set(readable)
+    assert home not in readable
+    assert f"{home}/.local" not in readable
+    assert f"{home}/.local/share" not in readable
 
 
 def test_a_branch_beside_those_of_others_is_refused(repo: Path) -> None:

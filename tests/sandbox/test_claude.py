@@ -47,7 +47,7 @@ def test_a_life(cell: Cell, where: str) -> None:
     assert git(cell.folder, "log", "-1", "--format=%s", cell.agent("bee")["branch"]) == "Work"
     settings = cell.session_folder("bee") / "runtime" / "claude" / f"rook-{where[2:]}.json"
     assert "pre-tool" in settings.read_text()
-    told = cell.rook("logs", "bee", "--limit", "0", "--json").out.decode()
-    assert "Read-only file system" in told
-    assert "push" in told
+    log = cell.rook("logs", "bee", "--limit", "0", "--json").out.decode()
+    assert "Read-only file system" in log
+    assert "push" in log
     cell.assert_no_process()

@@ -82,13 +82,13 @@ class Site:
         }
 
     def manifest(self) -> dict[str, str]:
-        """Everything around, but for what is the agent's own, what Rookery writes about it, and objects."""
+        """Everything outside, except the agent's own files, what Rookery writes about the agent, and objects."""
         git, state = self.root / ".git", self.root / ".rookery"
         own = [git / "worktrees" / "bee", git / "refs/heads/rook/bee", git / "logs/refs/heads/rook/bee"]
         own += [state / "worktrees/bee", git / "objects", git / "refs/rookery"]
         run = ("run/cages", "run/config", "run/radar", "run/loop", "run/journals", "logs")
         ours = [state / name for name in ("sessions", "agents", "rookery.db", "telemetry.db", *run)]
-        without = tuple(str(each) for each in (*own, *ours))
+        without = tuple(str(path) for path in (*own, *ours))
         return manifest(self.root, self.home, self.outside, Path("/etc"), without=without)
 
     @property
@@ -117,18 +117,18 @@ def site(tmp_path: Path, repo: Path) -> Iterator[Site]:
 @pytest.mark.slow
 def test_nothing_gets_out(site: Site) -> None:
     before = site.manifest()
-    said = site.attacked()
-    assert int(re.findall(r"attempts: (\d+)", said)[0]) > 300, said
+    output = site.attacked()
+    assert int(re.findall(r"attempts: (\d+)", output)[0]) > 300, output
     assert site.manifest() == before
     assert not site.canary.exists()
     for line in site.sockets:
         with pytest.raises(BlockingIOError):
             line.accept()
-    assert SECRET not in said
+    assert SECRET not in output
     token = (site.cell.session_folder("wasp") / "token").read_text()
-    assert token not in said
-    assert (site.cell.session_folder("bee") / "token").read_text() not in said
-    went = json.loads(re.findall(r"went through: (.*)", said)[0])
+    assert token not in output
+    assert (site.cell.session_folder("bee") / "token").read_text() not in output
+    went = json.loads(re.findall(r"went through: (.*)", output)[0])
     assert [name for name in went if name not in _OWN and name.rpartition(" ")[2] not in _EMPTIED] == []
 
 
@@ -162,7 +162,7 @@ def test_our_own_git_obeys_nothing_that_was_planted(site: Site) -> None:
     after = site.manifest()
     changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
     ours = ("/.git/", "/.rookery/worktrees/", "/.rookery/run/clean.lock")
-    assert {path for path in changed if not any(each in path for each in ours)} == set()
+    assert {path for path in changed if not any(part in path for part in ours)} == set()
     assert git(site.root, "rev-parse", "main") == main
 
 
@@ -181,16 +181,16 @@ def test_a_branch_that_leads_to_main_does_not_take_main_along(site: Site) -> Non
 
 @pytest.mark.slow
 def test_the_main_branch_can_be_read_and_not_be_moved(site: Site) -> None:
-    said = site.cell.run(
+    outputs = site.cell.run(
         "git log -1 --format=%s main; git update-ref refs/heads/main HEAD~0 HEAD; git branch evil; echo $?"
     )
-    assert said[0].startswith("Begin\n")
+    assert outputs[0].startswith("Begin\n")
     assert git(site.root, "branch", "--list", "evil") == ""
 
 
 @pytest.mark.slow
 def test_a_turn_that_leaves_a_pipe_for_an_index_ends(site: Site) -> None:
-    """The snapshot at its end must not wait for somebody to write into it."""
+    """The snapshot at its end must not wait for a process that writes into the pipe."""
     site.cell.sling(
         site.cell.task("Pipe", [{"run": "i=$(git rev-parse --git-path index); rm $i; mkfifo $i"}, DONE]),
         "--name",

@@ -68,7 +68,7 @@ def test_a_host_that_was_killed_leaves_no_obstacle(tmp_path: Path) -> None:
     assert again.communicate(timeout=20)[0] == "fine\n"
 
 
-def test_nobody_acts_for_a_person(tmp_path: Path) -> None:
+def test_no_agent_acts_for_a_person(tmp_path: Path) -> None:
     host = start(tmp_path, "echo ready", token="")
     out, err = host.communicate(timeout=20)
     assert (out, host.returncode) == ("", 1)

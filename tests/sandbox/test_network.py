@@ -82,7 +82,7 @@ def test_off_reaches_nothing(repo: Path, ports: tuple[int, int]) -> None:
 @pytest.mark.slow
 @needs_bubblewrap
 def test_allow_reaches_what_is_listed(repo: Path, ports: tuple[int, int]) -> None:
-    """By address where it is meant; a name that leads into the machine is refused, though it is listed."""
+    """An address that is listed is reached; a listed name that resolves to this machine is refused."""
     listed, other = ports
     cell = Cell(repo, network="allow", allow=[f"127.0.0.1:{listed}", f"localhost:{listed}"])
     urls = [f"http://127.0.0.1:{listed}/a?b", f"http://127.0.0.1:{other}/", f"http://localhost:{listed}/"]
@@ -95,17 +95,17 @@ def test_allow_reaches_what_is_listed(repo: Path, ports: tuple[int, int]) -> Non
         f"python3 connect.py 127.0.0.1:{other}",
         "env | grep -ci _proxy=",
     ]
-    said = cell.run(*steps)
-    assert said[0].splitlines() == [
+    outputs = cell.run(*steps)
+    assert outputs[0].splitlines() == [
         f"{urls[0]} hello /a?b close None",
         f"{urls[1]} 403 rook: 127.0.0.1:{other} is not in sandbox.allow",
         f"{urls[2]} 403 rook: localhost leads to {_loopback()}, which is not in the open network",
     ]
-    assert said[1] == f"{urls[0]} unreachable\n"
-    assert said[2].startswith("HTTP/1.1 200 Connection established\n")
-    assert "hello / None None" in said[2]
-    assert said[3].startswith("HTTP/1.1 403 Forbidden\n")
-    assert said[4] == "8\n"
+    assert outputs[1] == f"{urls[0]} unreachable\n"
+    assert outputs[2].startswith("HTTP/1.1 200 Connection established\n")
+    assert "hello / None None" in outputs[2]
+    assert outputs[3].startswith("HTTP/1.1 403 Forbidden\n")
+    assert outputs[4] == "8\n"
     log = (cell.session_folder("bee") / "sandbox.log").read_text()
     assert f"refused: 127.0.0.1:{other} is not in sandbox.allow" in log
 
@@ -113,7 +113,9 @@ def test_allow_reaches_what_is_listed(repo: Path, ports: tuple[int, int]) -> Non
 def _loopback() -> str:
     import socket
 
-    return ", ".join(sorted({str(each[4][0]) for each in socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)}))
+    return ", ".join(
+        sorted({str(address[4][0]) for address in socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)})
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,11 +152,14 @@ def test_a_rule_that_makes_no_sense_is_refused(text: str) -> None:
         ("93.184.216.34", True),
         ("2606:2800:220:1::1", True),
         *(
-            (each, False)
-            for each in ("127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1")
+            (address, False)
+            for address in ("127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1")
         ),
-        *((each, False) for each in ("::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "224.0.0.1")),
-        *((each, False) for each in ("64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1", "::")),
+        *(
+            (address, False)
+            for address in ("::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "224.0.0.1")
+        ),
+        *((address, False) for address in ("64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1", "::")),
     ],
 )
 def test_addresses_of_the_machine_and_its_own_network_are_not_public(address: str, public: bool) -> None:

@@ -36,7 +36,7 @@ def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
         f"env -u ROOKERY_AGENT -u ROOKERY_TURN -u ROOKERY_ROOT -u ROOKERY_SESSION {send} stripped",
         f"ROOKERY_ROOT=/ ROOKERY_TURN=trn_other {send} elsewhere",
     )
-    assert [(each["from"], each["subject"]) for each in cell.mail(type="status")] == [
+    assert [(message["from"], message["subject"]) for message in cell.mail(type="status")] == [
         ("bee", "forged"),
         ("bee", "stripped"),
         ("bee", "elsewhere"),
@@ -48,7 +48,7 @@ def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
 def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
     outside = cell.folder.parent / "export.json"
     task = cell.task("Another")
-    said = cell.run(
+    outputs = cell.run(
         {"rook": ["data", "export", str(outside)]},
         {"rook": ["data", "export", "inside.json"]},
         {"rook": ["sling", task, "--spec", "/etc/passwd"]},
@@ -60,25 +60,25 @@ def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
         name="queen",
         role="lead",
     )
-    assert all('"code":"out_of_sandbox"' in each for each in said[:7]), said
-    assert '"hint":"' in said[0]
-    assert '"environment"' not in said[7]
+    assert all('"code":"out_of_sandbox"' in output for output in outputs[:7]), outputs
+    assert '"hint":"' in outputs[0]
+    assert '"environment"' not in outputs[7]
     assert not outside.exists()
-    assert [each["agent"] for each in cell.rook.json("status", "--all").data] == ["queen"]
+    assert [agent["agent"] for agent in cell.rook.json("status", "--all").data] == ["queen"]
 
 
 @pytest.mark.slow
 @needs_bubblewrap
 def test_roles_hold_from_within(cell: Cell) -> None:
-    said = cell.run({"rook": ["sling", cell.task("Another")]}, {"rook": ["doctor", "--fix"]})
-    assert all('"code":"not_permitted"' in each for each in said), said
+    outputs = cell.run({"rook": ["sling", cell.task("Another")]}, {"rook": ["doctor", "--fix"]})
+    assert all('"code":"not_permitted"' in output for output in outputs), outputs
 
 
 @pytest.mark.slow
 @needs_bubblewrap
 def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
     task = cell.task("Another")
-    said = cell.run(
+    outputs = cell.run(
         f"head -c 1000000 /dev/zero | tr '\\0' x | rook spec write {task} --body - | tail -c 100",
         "timeout --preserve-status -s INT 1 rook mail wait --timeout 100s; echo status $?",
         "timeout -s INT 2 rook events --follow | head -n 1",
@@ -89,12 +89,12 @@ def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
         role="coordinator",
     )
     assert len((cell.folder / ".rookery" / "specs" / f"{task}.md").read_text()) == 1_000_001
-    assert said[1] == "status 130\n"
-    assert "task.created" in said[2]
-    assert "status 2\n" in said[3]
-    assert said[4].startswith("rook ")
-    assert said[5] == "No mail.\nstatus 0\n"
-    assert '"ok":true' in said[6]
+    assert outputs[1] == "status 130\n"
+    assert "task.created" in outputs[2]
+    assert "status 2\n" in outputs[3]
+    assert outputs[4].startswith("rook ")
+    assert outputs[5] == "No mail.\nstatus 0\n"
+    assert '"ok":true' in outputs[6]
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
         "(rook mail wait --timeout 1000s & echo $! > pid); sleep 1; kill -9 $(cat pid)",
         "touch killed; sleep 1000",
     ]
-    cell.sling(cell.task("Wait", [{"run": each} for each in steps]), "--name", "bee")
+    cell.sling(cell.task("Wait", [{"run": step} for step in steps]), "--name", "bee")
     wait_until(lambda: (cell.worktree("bee") / "killed").exists(), 30)
     wait_until(lambda: not workers_of(cell.folder))
     cell.rook("stop", "bee")
@@ -123,15 +123,15 @@ def test_hooks_are_answered_from_outside(cell: Cell) -> None:
         name: json.dumps({"tool_name": "Write", "tool_input": call, "cwd": str(cell.worktree("bee"))})
         for name, call in calls.items()
     }
-    said = cell.run(
+    outputs = cell.run(
         f"echo {shlex.quote(messages['fine'])} | {hook}; echo status $?",
         f"echo {shlex.quote(messages['bad'])} | {hook}; echo status $?",
         f"echo {shlex.quote(messages['fine'])} | ROOKERY_SOCKET=/nowhere {hook}; echo status $?",
         f"echo {shlex.quote(messages['fine'])} | env -u ROOKERY_SOCKET {hook}; echo status $?",
         f"echo nonsense | {hook}; echo status $?",
     )
-    assert ["status 0" in each for each in said] == [True, False, False, False, False], said
-    assert all("status 2" in each for each in said[1:]), said
+    assert ["status 0" in output for output in outputs] == [True, False, False, False, False], outputs
+    assert all("status 2" in output for output in outputs[1:]), outputs
 
 
 @pytest.mark.slow
@@ -142,11 +142,11 @@ def test_the_repository_is_committed_to_from_outside_with_its_hooks_within(cell:
     hook = cell.folder / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\nsh ./check.sh\n")
     hook.chmod(0o755)
-    said = cell.run(
+    outputs = cell.run(
         {"edit": {"path": "check.sh", "text": f"touch hooked; touch {canary}; true\n"}},
         {"rook": ["vcs", "commit", "--message", "By rook"]},
     )
-    assert '"ok":true' in said[0], said
+    assert '"ok":true' in outputs[0], outputs
     assert (cell.worktree("bee") / "hooked").exists()
     assert not canary.exists()
 
@@ -160,9 +160,9 @@ def test_the_environment_holds_what_is_named_and_nothing_else(cell: Cell, monkey
     monkeypatch.setenv("LC_TIME", "C")
     text = cell.local.read_text().replace("- PYTHONPATH", "- PYTHONPATH\n  - API_KEY")
     cell.local.write_text(text.replace("ports: 0", "ports: 2\n  env: {MADE: up}"))
-    said = cell.run("env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort | xargs; echo $API_KEY $MADE $HOME")[0]
-    names = set(said.split("\n")[0].split())
-    assert said.split("\n")[1] == f"given up {cell.session_folder('bee')}/home"
+    output = cell.run("env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort | xargs; echo $API_KEY $MADE $HOME")[0]
+    names = set(output.split("\n")[0].split())
+    assert output.split("\n")[1] == f"given up {cell.session_folder('bee')}/home"
     known = {"PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ", "LC_TIME", "HOME", "TMPDIR", "PWD"}
     known |= {"PYTHONPATH", "API_KEY", "MADE", "SHLVL", "_", "OLDPWD"}
     assert {name for name in names - known if not name.startswith(("ROOKERY_", "XDG_", "GIT_CONFIG_", "LC_"))} == set()
@@ -178,7 +178,7 @@ def test_what_is_listed_can_be_read_and_no_more(cell: Cell) -> None:
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(f"{name}\n")
     cell.local.write_text(cell.local.read_text().replace("mode: 'on'", "mode: 'on'\n  read: [~/tools]"))
-    said = cell.run(f"cat {home}/tools/data; cat {home}/other/data; echo x > {home}/tools/data")[0]
-    assert said.startswith("tools/data\n")
-    assert "other/data\n" not in said.replace("data: ", "")
+    output = cell.run(f"cat {home}/tools/data; cat {home}/other/data; echo x > {home}/tools/data")[0]
+    assert output.startswith("tools/data\n")
+    assert "other/data\n" not in output.replace("data: ", "")
     assert (home / "tools" / "data").read_text() == "tools/data\n"

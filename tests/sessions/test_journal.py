@@ -1,4 +1,4 @@
-"""The journal of a runner: whole lines only, a lock that says who lives, and a disk that may be full."""
+"""The journal of a runner: whole lines only, a lock that says that the runner is alive, and a disk that may be full."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def test_lines_are_read_once_and_only_when_they_are_whole(root: str) -> None:
     writer = journal.Writer(file)
     writer.add(journal.RUNNER, pid=1)
     first, offset = journal.read(root, "turn_1")
-    assert [each["kind"] for each in first] == ["runner"]
+    assert [line["kind"] for line in first] == ["runner"]
     os.write(file, b'{"v":1,"kind":"rec')
     assert journal.read(root, "turn_1", offset) == ([], offset)
     os.write(file, b'ord"}\n')
     rest, end = journal.read(root, "turn_1", offset)
-    assert [each["kind"] for each in rest] == ["record"]
+    assert [line["kind"] for line in rest] == ["record"]
     assert journal.read(root, "turn_1", end) == ([], end)
     os.close(file)
 
@@ -37,7 +37,7 @@ def test_lines_are_read_once_and_only_when_they_are_whole(root: str) -> None:
 def test_what_another_version_wrote_is_left_out(root: str) -> None:
     file = journal.create(root, "turn_1")
     os.write(file, b'{"v":2,"kind":"record"}\nno json\n[]\n{"v":1,"kind":"new","x":1}\n')
-    assert [each["kind"] for each in journal.read(root, "turn_1")[0]] == ["new"]
+    assert [line["kind"] for line in journal.read(root, "turn_1")[0]] == ["new"]
     os.close(file)
 
 
@@ -71,7 +71,7 @@ def test_a_full_disk_costs_no_line(root: str, monkeypatch: pytest.MonkeyPatch) -
     is_full[0] = False
     writer.add(journal.ENDED, status=0)
     monkeypatch.undo()
-    assert [each["kind"] for each in journal.read(root, "turn_1")[0]] == ["runner", "ended"]
+    assert [line["kind"] for line in journal.read(root, "turn_1")[0]] == ["runner", "ended"]
     os.close(file)
 
 
@@ -110,7 +110,7 @@ def test_a_long_journal_is_read_in_parts_of_whole_lines(root: str) -> None:
     offset, parts = 0, []
     while (part := journal.read(root, "turn_1", offset, most=1_000))[0]:
         offset = part[1]
-        parts.append([each["number"] for each in part[0]])
+        parts.append([line["number"] for line in part[0]])
     assert [number for part in parts for number in part] == list(range(50))
     assert 4 < len(parts) < 10
     os.close(file)

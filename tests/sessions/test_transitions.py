@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from living import Agent
+from agent_rows import Agent
 from rookery.base.errors import InvalidState
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -87,5 +87,5 @@ def test_a_session_that_has_changed_meanwhile_is_left_alone(project: Path) -> No
 
 def test_nothing_else_writes_a_sessions_state() -> None:
     writes = re.compile(r"UPDATE sessions SET [^\"W]*\bstate =")
-    found = [str(path) for path in Path(SOURCE).rglob("*.py") if writes.search(path.read_text())]
-    assert found == []
+    writers = [str(path) for path in Path(SOURCE).rglob("*.py") if writes.search(path.read_text())]
+    assert writers == []

@@ -1,4 +1,4 @@
-"""The identity file of an agent follows the end of its session, and never stands in its way."""
+"""The identity file of an agent follows the end of its session, and never keeps the session from ending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_agent_ends_although_its_identity_cannot_be_written(den: Den) -> None
     assert stopped.status == 0, stopped
     assert den.agent("bee")["outcome"] == "stopped"
     explained = den.rook.json("loop", "explain").data
-    assert [each["agent"] for each in explained["facts"]["identities"]] == ["bee"]
+    assert [identity["agent"] for identity in explained["facts"]["identities"]] == ["bee"]
     assert "bee" in den.rook("loop", "explain").out.decode()
     blocked.unlink()
     den.rook.json("loop", "run")

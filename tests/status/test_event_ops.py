@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.base.clock import stamp
 from rookery.config.environ import now
 from rookery.events import store
@@ -35,8 +35,8 @@ class _Follower:
 
     def next(self) -> dict[str, Any]:
         """The next event that it tells."""
-        found: dict[str, Any] = json.loads(self._lines.get(timeout=30))["data"]
-        return found
+        event: dict[str, Any] = json.loads(self._lines.get(timeout=30))["data"]
+        return event
 
     def stop(self) -> None:
         """End it."""
@@ -63,13 +63,13 @@ def test_a_follower_sees_what_others_commit(rook: Rook) -> None:
 def _types(rook: Rook, *words: str) -> list[tuple[str, str]]:
     ran = rook("events", "--json", *words)
     assert ran.status == 0
-    told = [json.loads(each)["data"] for each in ran.out.splitlines()]
-    assert [each["seq"] for each in told] == sorted(each["seq"] for each in told)
-    return [(each["type"], each["actor"]) for each in told]
+    events = [json.loads(line)["data"] for line in ran.out.splitlines()]
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+    return [(event["type"], event["actor"]) for event in events]
 
 
 @pytest.fixture
-def told(rook: Rook) -> Rook:
+def rook_with_events(rook: Rook) -> Rook:
     """A project with an old event, and new ones of two callers."""
     db = rook.open()
     task = add(db, "old", now=NOW)
@@ -79,19 +79,19 @@ def told(rook: Rook) -> Rook:
     return rook
 
 
-def test_filters(told: Rook) -> None:
+def test_filters(rook_with_events: Rook) -> None:
     old, learned, cancelled = ("task.created", "human"), ("learning.added", "ada"), ("task.cancelled", "human")
-    assert _types(told) == [old, learned, cancelled]
-    assert _types(told, "--since", "1h") == [learned, cancelled]
-    assert _types(told, "--since", NOW) == [old, learned, cancelled]
-    assert _types(told, "--agent", "ada") == [learned]
-    assert _types(told, "--agent", "nobody") == []
-    assert _types(told, "--type", "task") == [old, cancelled]
-    assert _types(told, "--type", "task.created", "learning") == [old, learned]
-    assert _types(told, "--type", "tas") == []
-    assert _types(told, "--limit", "2") == [learned, cancelled]
-    assert _types(told, "--limit", "1", "--type", "task") == [cancelled]
-    assert _types(told, "--errors") == []
+    assert _types(rook_with_events) == [old, learned, cancelled]
+    assert _types(rook_with_events, "--since", "1h") == [learned, cancelled]
+    assert _types(rook_with_events, "--since", NOW) == [old, learned, cancelled]
+    assert _types(rook_with_events, "--agent", "ada") == [learned]
+    assert _types(rook_with_events, "--agent", "stranger") == []
+    assert _types(rook_with_events, "--type", "task") == [old, cancelled]
+    assert _types(rook_with_events, "--type", "task.created", "learning") == [old, learned]
+    assert _types(rook_with_events, "--type", "tas") == []
+    assert _types(rook_with_events, "--limit", "2") == [learned, cancelled]
+    assert _types(rook_with_events, "--limit", "1", "--type", "task") == [cancelled]
+    assert _types(rook_with_events, "--errors") == []
 
 
 def test_the_newest_are_shown_unless_all_are_asked_for(rook: Rook) -> None:
@@ -108,7 +108,7 @@ def test_the_newest_are_shown_unless_all_are_asked_for(rook: Rook) -> None:
 def _numbers(rook: Rook, *words: str) -> list[int]:
     ran = rook("events", "--json", *words)
     assert ran.status == 0, ran
-    return [json.loads(each)["data"]["seq"] for each in ran.out.splitlines()]
+    return [json.loads(line)["data"]["seq"] for line in ran.out.splitlines()]
 
 
 def test_pages_go_on_where_the_last_one_ended(rook: Rook) -> None:
@@ -116,7 +116,9 @@ def test_pages_go_on_where_the_last_one_ended(rook: Rook) -> None:
     with db.write():
         for number in range(120):
             store.publish(db, "test.odd" if number % 2 else "test.even", str(number), {}, actor="human", at=NOW)
-    first, last = (int(db.value(f"SELECT {each}(seq) FROM events WHERE type GLOB 'test.*'")) for each in ("min", "max"))
+    first, last = (
+        int(db.value(f"SELECT {function}(seq) FROM events WHERE type GLOB 'test.*'")) for function in ("min", "max")
+    )
     db.close()
     assert _numbers(rook, "--after", str(first - 1)) == list(range(first, first + 50))
     pages, after = [], first - 1
@@ -155,8 +157,8 @@ def test_a_clock_that_was_set_back_hides_nothing(rook: Rook) -> None:
         for at in times:
             store.publish(db, "test.told", at, {}, actor="human", at=at)
     since = "2026-04-01T00:00:00.000Z"
-    assert [each.subject for each in store.read(db, since=since)] == [times[0], times[2]]
-    assert [each.subject for each in store.read(db, since=since, kinds=("test",))] == [times[0], times[2]]
+    assert [event.subject for event in store.read(db, since=since)] == [times[0], times[2]]
+    assert [event.subject for event in store.read(db, since=since, kinds=("test",))] == [times[0], times[2]]
     db.close()
 
 
@@ -170,9 +172,9 @@ def test_a_clock_that_was_set_back_for_long_hides_nothing(rook: Rook, kinds: tup
             store.publish(db, "test.told", at, {}, actor="human", at=at)
     for since in (f"2026-01-{day:02}T00:00:00.000Z" for day in range(1, 30)):
         expected = [at for at in times if at >= since]
-        assert [each.subject for each in store.read(db, since=since, kinds=kinds)] == expected
+        assert [event.subject for event in store.read(db, since=since, kinds=kinds)] == expected
         newest = store.read(db, since=since, kinds=kinds, limit=3, newest=True)
-        assert [each.subject for each in newest] == expected[-3:]
+        assert [event.subject for event in newest] == expected[-3:]
     db.close()
 
 

@@ -26,7 +26,7 @@ class Reference:
         """Task, words and source, in the order of adding."""
 
     def copy(self) -> Reference:
-        """To try a step on."""
+        """A copy on which a step can be tried."""
         return copy.deepcopy(self)
 
     # What follows from the places.
@@ -42,11 +42,11 @@ class Reference:
         return [task, *self.above(task)]
 
     def children(self, task: str | None) -> list[str]:
-        found = [each for each, entry in self.tasks.items() if entry["parent"] == task]
-        return sorted(found, key=self.order)
+        children = [child for child, entry in self.tasks.items() if entry["parent"] == task]
+        return sorted(children, key=self.order)
 
-    def beneath(self, task: str) -> list[str]:
-        return [each for each in self.tasks if task in self.above(each)]
+    def descendants(self, task: str) -> list[str]:
+        return [other for other in self.tasks if task in self.above(other)]
 
     def order(self, task: str) -> tuple[Any, ...]:
         return (self.tasks[task]["priority"], self.tasks[task]["created"], task)
@@ -54,7 +54,7 @@ class Reference:
     def walk(self, task: str | None = None) -> list[str]:
         """Depth first: a task before its children, urgent first, then old first."""
         own = [] if task is None else [task]
-        return own + [each for child in self.children(task) for each in self.walk(child)]
+        return own + [descendant for child in self.children(task) for descendant in self.walk(child)]
 
     def state(self, task: str) -> str:
         return str(self.tasks[task]["state"])
@@ -63,10 +63,10 @@ class Reference:
         return self.state(task) not in UNFINISHED
 
     def is_blocked(self, task: str) -> bool:
-        return any(self.state(blocker) != "COMPLETED" for each, blocker in self.edges if each == task)
+        return any(self.state(blocker) != "COMPLETED" for blocked, blocker in self.edges if blocked == task)
 
     def is_open_parent(self, task: str) -> bool:
-        return any(not self.is_finished(each) and not self.tasks[each]["archived"] for each in self.children(task))
+        return any(not self.is_finished(child) and not self.tasks[child]["archived"] for child in self.children(task))
 
     def is_available(self, task: str, now: float) -> bool:
         lease = self.tasks[task]["lease"]
@@ -79,15 +79,15 @@ class Reference:
     def is_ready(self, task: str, now: float) -> bool:
         if self.tasks[task]["archived"] or not self.is_available(task, now) or self.is_open_parent(task):
             return False
-        if any(self.is_blocked(each) for each in self.line(task)):
+        if any(self.is_blocked(ancestor) for ancestor in self.line(task)):
             return False
         return all(
-            self.state(each) in ("PENDING", "IN_PROGRESS") and not self.tasks[each]["archived"]
-            for each in self.above(task)
+            self.state(ancestor) in ("PENDING", "IN_PROGRESS") and not self.tasks[ancestor]["archived"]
+            for ancestor in self.above(task)
         )
 
     def next_ready(self, now: float, root: str | None = None) -> str | None:
-        return next((each for each in self.walk(root) if self.is_ready(each, now)), None)
+        return next((task for task in self.walk(root) if self.is_ready(task, now)), None)
 
     def has_circle(self) -> bool:
         """True if some beginning or finishing has to come before itself."""
@@ -132,7 +132,9 @@ class Reference:
             return
         if task in self.line(parent):
             raise No("parent_cycle")
-        height = max((len(self.above(each)) for each in self.beneath(task)), default=len(self.above(task)))
+        height = max(
+            (len(self.above(descendant)) for descendant in self.descendants(task)), default=len(self.above(task))
+        )
         if len(self.line(parent)) + height - len(self.above(task)) > 2:
             raise No("max_depth")
         if not self.is_finished(task):
@@ -186,7 +188,7 @@ class Reference:
         self._check_holder(task, agent)
         if self.is_open_parent(task):
             raise No("pending_children")
-        if any(self.is_blocked(each) for each in self.line(task)):
+        if any(self.is_blocked(ancestor) for ancestor in self.line(task)):
             raise No("not_ready")
         for words in learned:
             self.learn(task, words, None)
@@ -196,21 +198,21 @@ class Reference:
     def reopen(self, task: str) -> None:
         if self.state(task) not in ("COMPLETED", "CANCELLED", "FAILED"):
             raise No("invalid_state")
-        if any(self.tasks[each]["archived"] for each in self.line(task)):
+        if any(self.tasks[ancestor]["archived"] for ancestor in self.line(task)):
             raise No("invalid_state")
-        if any(self.state(each) == "CANCELLED" for each in self.above(task)):
+        if any(self.state(ancestor) == "CANCELLED" for ancestor in self.above(task)):
             raise No("invalid_state")
         self._put(task, "PENDING")
-        for each in self.above(task):
-            if self.state(each) == "COMPLETED":
-                self._put(each, "PENDING")
+        for ancestor in self.above(task):
+            if self.state(ancestor) == "COMPLETED":
+                self._put(ancestor, "PENDING")
 
     def cancel(self, task: str, now: float) -> None:
         if self.is_finished(task):
             raise No("invalid_state")
-        for each in (task, *self.beneath(task)):
-            if not self.is_finished(each):
-                self._put(each, "CANCELLED")
+        for member in (task, *self.descendants(task)):
+            if not self.is_finished(member):
+                self._put(member, "CANCELLED")
         self._bubble(task, now)
 
     def fail(self, task: str, agent: str) -> None:
@@ -222,23 +224,23 @@ class Reference:
     def archive(self, task: str) -> None:
         if not self.is_finished(task) or self.tasks[task]["archived"]:
             raise No("invalid_state")
-        for each in (task, *self.beneath(task)):
-            self.tasks[each]["archived"] = True
+        for member in (task, *self.descendants(task)):
+            self.tasks[member]["archived"] = True
 
     def unarchive(self, task: str) -> None:
-        if not self.tasks[task]["archived"] or any(self.tasks[each]["archived"] for each in self.above(task)):
+        if not self.tasks[task]["archived"] or any(self.tasks[ancestor]["archived"] for ancestor in self.above(task)):
             raise No("invalid_state")
-        for each in (task, *self.beneath(task)):
-            self.tasks[each]["archived"] = False
+        for member in (task, *self.descendants(task)):
+            self.tasks[member]["archived"] = False
 
     def delete(self, task: str, force: bool, now: float) -> None:
-        gone = [task, *self.beneath(task)]
-        if not force and any(self.is_held(each, now) for each in gone):
+        gone = [task, *self.descendants(task)]
+        if not force and any(self.is_held(member, now) for member in gone):
             raise No("invalid_state")
-        for each in gone:
-            del self.tasks[each]
+        for member in gone:
+            del self.tasks[member]
         self.edges = {edge for edge in self.edges if not set(edge) & set(gone)}
-        self.learnings = [each for each in self.learnings if each[0] not in gone]
+        self.learnings = [learning for learning in self.learnings if learning[0] not in gone]
 
     def learn(self, task: str, words: str, source: str | None) -> None:
         if (task, words, source) not in self.learnings:
@@ -267,9 +269,9 @@ class Reference:
 
     def _bubble(self, task: str, now: float) -> None:
         for parent in self.above(task):
-            states = [self.state(each) for each in self.children(parent)]
+            states = [self.state(child) for child in self.children(parent)]
             idle = self.state(parent) in ("PENDING", "IN_PROGRESS") and not self.is_held(parent, now)
-            waits = any(self.is_blocked(each) for each in self.line(parent))
+            waits = any(self.is_blocked(ancestor) for ancestor in self.line(parent))
             if not idle or waits or self.is_open_parent(parent) or "COMPLETED" not in states:
                 return
             self._finish(parent)

@@ -15,29 +15,29 @@ from support import AUTHOR, add
 
 def _states(rook: Rook) -> list[dict[str, Any]]:
     checks = rook.json("doctor").data["checks"]
-    return [each for each in checks if (each["category"], each["name"]) == ("tasks", "states")]
+    return [check for check in checks if (check["category"], check["name"]) == ("tasks", "states")]
 
 
 @pytest.mark.parametrize(
-    ("state", "said", "way_out"),
+    ("state", "problem", "way_out"),
     [
         ("IN_PROGRESS", "is IN_PROGRESS, and no agent holds it", "release"),
         ("APPROVED", "is APPROVED, and has no branch", "complete"),
     ],
 )
-def test_the_doctor_reports_a_state_that_no_step_leads_to(rook: Rook, state: str, said: str, way_out: str) -> None:
+def test_the_doctor_reports_a_state_that_no_step_leads_to(rook: Rook, state: str, problem: str, way_out: str) -> None:
     db = rook.open()
     task = store.get(db, add(db))
-    assert [each["status"] for each in _states(rook)] == ["ok"]
+    assert [check["status"] for check in _states(rook)] == ["ok"]
     odd = task.replace(id=new_id(TASK), state=state)
     with db.write():
         store.insert(db, odd, AUTHOR)
     db.close()
-    [found] = _states(rook)
-    assert (found["status"], found["message"]) == ("warning", f"{odd.id} {said}")
-    assert f"rook task {way_out} {odd.id}" in found["hint"]
+    [check] = _states(rook)
+    assert (check["status"], check["message"]) == ("warning", f"{odd.id} {problem}")
+    assert f"rook task {way_out} {odd.id}" in check["hint"]
     assert rook("task", way_out, odd.id).status == 0
-    assert [each["status"] for each in _states(rook)] == ["ok"]
+    assert [check["status"] for check in _states(rook)] == ["ok"]
 
 
 def test_a_step_alone_says_which_state_follows(db: Database) -> None:

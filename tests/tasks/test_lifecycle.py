@@ -25,9 +25,9 @@ def test_the_last_child_finishes_everything_above(db: Database) -> None:
     epic, task, subtask = _line(db)
     _complete(db, subtask, "tabs")
     assert _states(db, epic, task, subtask) == ["COMPLETED"] * 3
-    assert [(each.content, each.source_task_id) for each in learning_ops.list_learnings(person_at(db), epic)] == [
-        ("tabs", subtask)
-    ]
+    assert [
+        (learning.content, learning.source_task_id) for learning in learning_ops.list_learnings(person_at(db), epic)
+    ] == [("tabs", subtask)]
 
 
 def test_a_held_parent_is_left_to_its_holder(db: Database) -> None:
@@ -84,7 +84,7 @@ def test_reopening_and_finishing_again_hands_nothing_up_twice(db: Database) -> N
         _complete(db, subtask, "tabs", "tabs")
         lifecycle.reopen(db, subtask, AUTHOR)
         assert _states(db, epic, task, subtask) == ["PENDING"] * 3
-    assert [len(learning_ops.list_learnings(person_at(db), each)) for each in (epic, task, subtask)] == [1, 1, 1]
+    assert [len(learning_ops.list_learnings(person_at(db), task_id)) for task_id in (epic, task, subtask)] == [1, 1, 1]
     assert [len(level) for level in service.get(db, subtask).learnings] == [1, 0, 0]
 
 
@@ -92,4 +92,4 @@ def test_siblings_see_what_was_learned(db: Database) -> None:
     epic = add(db)
     first, second = add(db, parent=epic), add(db, parent=epic)
     _complete(db, first, "tabs")
-    assert [each.content for each in service.get(db, second).learnings[1]] == ["tabs"]
+    assert [learning.content for learning in service.get(db, second).learnings[1]] == ["tabs"]

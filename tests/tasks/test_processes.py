@@ -77,14 +77,14 @@ while True:
 """
 
 
-def test_nobody_gets_the_task_of_another(db: Database) -> None:
+def test_no_agent_gets_the_task_of_another(db: Database) -> None:
     epics = [add(db, priority=n) for n in (1, 2, 3, 4)]
     wanted = {add(db, parent=epics[n % 4]) for n in range(40)}
-    said = run_together([start_python(_CLAIM, db.path, f"agent{n}") for n in range(8)])
-    taken = [each for one in said for each in one.split()]
+    outputs = run_together([start_python(_CLAIM, db.path, f"agent{n}") for n in range(8)])
+    taken = [task for one in outputs for task in one.split()]
     assert len(taken) == len(set(taken)) == 40
     assert set(taken) == wanted
-    holders = {f"agent{n}": set(one.split()) for n, one in enumerate(said)}
+    holders = {f"agent{n}": set(one.split()) for n, one in enumerate(outputs)}
     assert all(task in holders[agent] for task, agent in db.all("SELECT id, assignee FROM tasks WHERE assignee <> ''"))
     assert agrees(db)
 
@@ -127,7 +127,7 @@ def test_who_lost_the_lease_is_fenced(db: Database, step: str) -> None:
     assert done.task.state == "COMPLETED"
 
 
-def test_a_lapsed_lease_is_still_its_owners_while_nobody_else_took_it(db: Database) -> None:
+def test_a_lapsed_lease_is_still_its_owners_while_no_other_agent_took_it(db: Database) -> None:
     task = add(db)
     lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=60, clock=_T0)
     late = Author("ada", _LATER)

@@ -26,8 +26,8 @@ def test_a_query_is_words_whatever_they_look_like(db: Database, query: str) -> N
 def test_every_word_counts_and_the_last_may_be_unfinished(db: Database) -> None:
     first = add(db, "Parse the käse", description="slowly")
     second = add(db, "Parse everything")
-    found = {query: {view.task.id for view in service.search(db, query, 9)} for query in _EXPECTED}
-    assert found == {query: {(first, second)[n] for n in hits} for query, hits in _EXPECTED.items()}
+    hits = {query: {view.task.id for view in service.search(db, query, 9)} for query in _EXPECTED}
+    assert hits == {query: {(first, second)[n] for n in hits} for query, hits in _EXPECTED.items()}
 
 
 _EXPECTED = {"parse": {0, 1}, "pars": {0, 1}, "pars the": set(), "PARSE kase": {0}, "slow": {0}, "every parse": set()}
@@ -39,7 +39,7 @@ def test_the_index_follows_every_change(db: Database) -> None:
     lifecycle.complete(db, task, AUTHOR, result="outcome", learned=["insight"])
     assert service.search(db, "old", 9) == []
     assert [view.task.id for view in service.search(db, "outcome", 9)] == [task]
-    assert [each.content for each in learning_ops.search(person_at(db), "insig")] == ["insight"]
+    assert [learning.content for learning in learning_ops.search(person_at(db), "insig")] == ["insight"]
     service.delete(db, task, AUTHOR)
     assert service.search(db, "words", 9) == []
     assert learning_ops.search(person_at(db), "insight") == []

@@ -100,9 +100,9 @@ class Project(RuleBasedStateMachine):
         self.now += tick
         known = bool(self.reference.tasks)
         above = self.pick(parent) if known and parent is not None else None
-        waits = [self.pick(each) for each in blockers] if known else []
+        waits = [self.pick(blocker) for blocker in blockers] if known else []
         draft = service.Draft("work", parent=above, priority=priority, blocked_by=tuple(waits))
-        made: list[str] = []
+        created: list[str] = []
         trial, code = self.reference.copy(), ""
         try:
             trial.create("new", above, priority, waits, self.now)
@@ -110,13 +110,13 @@ class Project(RuleBasedStateMachine):
             code = str(no)
         before = everything(self.db)
         try:
-            made.append(service.create(self.db, draft, self.author).task.id)
+            created.append(service.create(self.db, draft, self.author).task.id)
         except RookError as error:
             assert error.code == code, error.message  # noqa: PT017
             assert everything(self.db) == before
             return
         assert code == ""
-        self.reference.create(made[0], above, priority, waits, self.now)
+        self.reference.create(created[0], above, priority, waits, self.now)
 
     @rule(task=_picks, parent=st.none() | _picks)
     @_have_tasks
@@ -178,7 +178,7 @@ class Project(RuleBasedStateMachine):
 
     @rule(agent=_agents, number=_picks)
     def start(self, agent: str, number: int) -> None:
-        ready = [each for each in self.reference.walk() if self.reference.is_ready(each, self.now)]
+        ready = [task for task in self.reference.walk() if self.reference.is_ready(task, self.now)]
         if not ready:
             return
         one = ready[number % len(ready)]
@@ -301,13 +301,13 @@ class Project(RuleBasedStateMachine):
         for task in self.reference.tasks:
             above = self.reference.above(task)
             assert len(above) <= 2
-            if any(self.reference.is_finished(each) for each in above):
+            if any(self.reference.is_finished(ancestor) for ancestor in above):
                 assert self.reference.is_finished(task)
 
     @invariant()
     def what_is_ready_is_offered(self) -> None:
         now = stamp(self.now)
-        ready = [each for each in self.reference.tasks if self.reference.is_ready(each, self.now)]
+        ready = [task for task in self.reference.tasks if self.reference.is_ready(task, self.now)]
         listed = service.list_tasks(self.db, listing_store.Query(ready=True, limit=0), now)
         assert [view.task.id for view in listed] == sorted(ready, key=self.reference.order)
         assert service.progress(self.db, None, now).ready == len(ready)
@@ -315,9 +315,9 @@ class Project(RuleBasedStateMachine):
         assert (None if offered is None else offered.task.id) == self.reference.next_ready(self.now)
 
     @invariant()
-    def what_waits_is_said_to_wait(self) -> None:
+    def what_waits_is_listed_as_blocked(self) -> None:
         for view in service.list_tasks(self.db, listing_store.Query(limit=0), stamp(self.now)):
-            waits = any(self.reference.is_blocked(each) for each in self.reference.line(view.task.id))
+            waits = any(self.reference.is_blocked(ancestor) for ancestor in self.reference.line(view.task.id))
             assert view.is_blocked == waits
 
     @invariant()

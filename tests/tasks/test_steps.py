@@ -72,8 +72,8 @@ class Steps(RuleBasedStateMachine):
     @invariant()
     def it_is_where_the_table_says(self) -> None:
         assert self.db.value("SELECT state FROM tasks WHERE id = ?", (self.task,)) == self.state
-        told = self.db.all("SELECT type FROM events WHERE subject = ? ORDER BY seq", (self.task,))
-        assert [kind for (kind,) in told] == self.events
+        types = self.db.all("SELECT type FROM events WHERE subject = ? ORDER BY seq", (self.task,))
+        assert [kind for (kind,) in types] == self.events
         assert agrees(self.db)
 
 
@@ -116,14 +116,14 @@ def test_a_later_attempt_fences_a_step_of_an_earlier_one(db: Database) -> None:
 
 @pytest.mark.slow
 def test_no_other_statement_sets_the_state_of_a_task() -> None:
-    found = set()
+    writers = set()
     source = Path(rookery.__file__).parent
     for path in sorted(source.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef | ast.Module):
-                body = [each for each in ast.walk(function) if isinstance(each, ast.Constant)]
-                texts = [each.value for each in body if isinstance(each.value, str)]
+                body = [node for node in ast.walk(function) if isinstance(node, ast.Constant)]
+                texts = [constant.value for constant in body if isinstance(constant.value, str)]
                 name = getattr(function, "name", "")
-                found |= {(str(path.relative_to(source)), name) for text in texts if _SETS_STATE.search(text)}
-    assert found == {("tasks/store.py", ""), ("tasks/store.py", "_update")}
+                writers |= {(str(path.relative_to(source)), name) for text in texts if _SETS_STATE.search(text)}
+    assert writers == {("tasks/store.py", ""), ("tasks/store.py", "_update")}

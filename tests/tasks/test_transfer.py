@@ -118,7 +118,7 @@ def test_clear_keeps_a_backup_that_can_be_imported(full: Database, empty: Databa
     assert agrees(full)
 
 
-def test_the_backup_is_written_before_anybody_has_to_wait(
+def test_the_backup_is_written_before_other_writers_have_to_wait(
     full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "one.json"
@@ -185,7 +185,7 @@ def test_ids_that_are_there_already_are_refused(full: Database, tmp_path: Path) 
     assert everything(full) == before
 
 
-def test_an_import_may_hang_beneath_what_is_there(empty: Database, tmp_path: Path) -> None:
+def test_an_import_may_go_under_an_existing_task(empty: Database, tmp_path: Path) -> None:
     epic = add(empty)
     document = _document()
     document["tasks"] = [_task(parent_id=epic)]
@@ -225,7 +225,7 @@ def _document() -> Document:
 
 def _set(path: str, value: Any) -> Callable[[Document], Any]:
     def change(document: Document) -> None:
-        *steps, last = [int(each) if each.isdecimal() else each for each in path.split(".")]
+        *steps, last = [int(word) if word.isdecimal() else word for word in path.split(".")]
         inner: Any = document
         for step in steps:
             inner = inner[step]
@@ -236,7 +236,7 @@ def _set(path: str, value: Any) -> Callable[[Document], Any]:
 
 def _drop(path: str) -> Callable[[Document], Any]:
     def change(document: Document) -> None:
-        *steps, last = [int(each) if each.isdecimal() else each for each in path.split(".")]
+        *steps, last = [int(word) if word.isdecimal() else word for word in path.split(".")]
         inner: Any = document
         for step in steps:
             inner = inner[step]
@@ -300,7 +300,11 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     ("open but archived", _set("tasks.1.archived_at", NOW), r"tasks\[1\]\.archived_at"),
     ("learning as list", _set("learnings.0", []), r"learnings\[0\]: is not an object"),
     ("learning without words", _set("learnings.0.content", "\n"), r"learnings\[0\]"),
-    ("learning of nobody", _set("learnings.0.task_id", "task_01ARZ3NDEKTSV4RRFFQ69G5FAV"), r"learnings\[0\]\.task_id"),
+    (
+        "learning of a missing task",
+        _set("learnings.0.task_id", "task_01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        r"learnings\[0\]\.task_id",
+    ),
     ("learning id", _set("learnings.0.id", "task_01ARZ3NDEKTSV4RRFFQ69G5FAV"), r"learnings\[0\]\.id"),
     ("learning twice", lambda d: d["learnings"].append(d["learnings"][0]), r"learnings\[1\]\.id"),
 ]
@@ -428,4 +432,4 @@ def test_states_that_no_step_leads_to_make_the_round_trip_too(
     _import(empty, first)
     transfer.export_file(empty, str(second), NOW)
     assert second.read_text() == first.read_text()
-    assert all(each in first.read_text().partition('"tasks"' if suffix == "json" else "\n")[0] for each in odd)
+    assert all(state in first.read_text().partition('"tasks"' if suffix == "json" else "\n")[0] for state in odd)

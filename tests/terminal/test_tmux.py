@@ -1,4 +1,4 @@
-"""Agents live in terminals of their own: started exactly, typed to exactly, read to their last words."""
+"""Agents run in terminals of their own: Rookery starts them, types to them and reads their output exactly."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ class TestStarting:
         shows(tmux, "echo")
         assert not (tmp_path / "oops").exists()
 
-    def test_nothing_of_whoever_starts_the_server_reaches_a_pane(
+    def test_no_variable_of_the_servers_starter_reaches_a_pane(
         self, tmux: Tmux, mark: Mark, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("ROOKERY_SESSION", "somebody-else")
+        monkeypatch.setenv("ROOKERY_SESSION", "another-session")
         monkeypatch.setenv("SECRET", "of-the-starter")
         tmux.new_session("ada", "/", ["/bin/sh", "-c", "env; read x"], {"ROOKERY_SESSION": mark.value})
         shows(tmux, mark.value)
         assert "of-the-starter" not in tmux.capture("ada")
-        assert "somebody-else" not in tmux.capture("ada")
-        assert marked("ROOKERY_SESSION", "somebody-else") == []
+        assert "another-session" not in tmux.capture("ada")
+        assert marked("ROOKERY_SESSION", "another-session") == []
 
     def test_the_identity_is_the_programs(self, tmux: Tmux, mark: Mark) -> None:
         tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
@@ -93,7 +93,7 @@ class TestStarting:
         start(tmux, mark, 'echo "${#BIG} of them"; read x', BIG="x" * 100_000)
         shows(tmux, "100000 of them")
 
-    def test_what_cannot_be_started_is_told(self, tmux: Tmux, mark: Mark, tmp_path: Path) -> None:
+    def test_what_cannot_be_started_is_reported(self, tmux: Tmux, mark: Mark, tmp_path: Path) -> None:
         with pytest.raises(ProgramFailed, match="is gone"):
             tmux.new_session("ada", str(tmp_path / "gone"), ["cat"], mark.env)
         with pytest.raises(ProgramFailed, match="not installed") as caught:
@@ -148,7 +148,7 @@ class TestTyping:
         assert "caught" in tmux.capture("ada")
         wait_until(lambda: tmux.list()["ada"].exit_status == 5)
 
-    def test_nothing_is_sent_to_nobody(self, tmux: Tmux, mark: Mark) -> None:
+    def test_nothing_is_sent_where_there_is_no_session(self, tmux: Tmux, mark: Mark) -> None:
         with pytest.raises(NotFound):
             tmux.send_text("ada", "hello")
         start(tmux, mark, "read x")
@@ -170,7 +170,7 @@ class TestTyping:
 
 
 class TestReading:
-    """What was said can be read, also afterwards."""
+    """A program's output can be read, also after its end."""
 
     def test_the_screen_and_the_history(self, tmux: Tmux, mark: Mark) -> None:
         start(tmux, mark, "seq 1000; read x")

@@ -1,4 +1,4 @@
-"""Interrupting a turn: the agent lives on, its mail is kept, and only the turn that was meant is hit."""
+"""An interrupt ends just the turn that was meant: the agent goes on, and its mail is kept."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_interrupted_agent_waits_and_goes_on_when_it_gets_mail(den: Den, mode
     assert den.rook.json("interrupt", "bee").data == {"agent": "bee", "turn": 1, "by": "human"}
     den.wait_for("bee", "waiting")
     assert turns(den) == [("interrupted", "interrupted by human")]
-    assert [each["interrupted_by"] for each in events(den, "turn.ended")] == ["human"]
+    assert [event["interrupted_by"] for event in events(den, "turn.ended")] == ["human"]
     db = den.rook.open()
     assert db.value("SELECT count(*) FROM turns WHERE snapshot IS NOT NULL") == 1
     db.close()
@@ -82,7 +82,7 @@ def test_mail_that_came_with_an_interrupted_turn_is_read_once(den: Den) -> None:
 
 
 def test_there_must_be_a_turn_and_an_agent(den: Den) -> None:
-    assert den.rook.json("interrupt", "nobody").error["code"] == "no_such_agent"
+    assert den.rook.json("interrupt", "stranger").error["code"] == "no_such_agent"
     den.sling(den.task("Wait", [{"wait": "mail"}]), "--name", "bee")
     den.wait_for("bee", "waiting")
     refused = den.rook.json("interrupt", "bee").error

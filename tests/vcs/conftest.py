@@ -33,22 +33,22 @@ def repository(empty: Repository) -> Repository:
 @pytest.fixture
 def git_repository(tmp_path: Path) -> GitRepository:
     """A git repository with one commit on main."""
-    made = GitRepository(tmp_path / "repo")
-    made.begin()
-    return made
+    started = GitRepository(tmp_path / "repo")
+    started.begin()
+    return started
 
 
 @pytest.fixture
 def jj_repository(need_jj: None, tmp_path: Path) -> JjRepository:
     """A jj repository with one commit on main."""
-    made = JjRepository(tmp_path / "repo")
-    made.begin()
-    return made
+    started = JjRepository(tmp_path / "repo")
+    started.begin()
+    return started
 
 
 @pytest.fixture
 def colocated(need_jj: None, tmp_path: Path) -> ColocatedRepository:
     """A jj repository beside its git repository, with one commit on main."""
-    made = ColocatedRepository(tmp_path / "repo")
-    made.begin()
-    return made
+    started = ColocatedRepository(tmp_path / "repo")
+    started.begin()
+    return started

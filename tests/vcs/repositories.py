@@ -72,7 +72,7 @@ class Repository:
 
     @property
     def store(self) -> Path:
-        """The git folder beneath it."""
+        """Its git folder."""
         raise NotImplementedError
 
     def begin(self) -> str:

@@ -23,14 +23,14 @@ def worktree(repo: Path) -> Path:
     return folder
 
 
-def found(folder: Path) -> cage.Cage:
+def cage_of(folder: Path) -> cage.Cage:
     it = cage.find(str(folder))
     assert it is not None
     return it
 
 
-def test_a_cage_holds_for_the_worktree_and_all_beneath_it(repo: Path, worktree: Path) -> None:
-    assert found(worktree) == found(worktree / "deep")
+def test_a_cage_holds_for_the_worktree_and_all_folders_in_it(repo: Path, worktree: Path) -> None:
+    assert cage_of(worktree) == cage_of(worktree / "deep")
     for other in (repo, repo / ".rookery", worktree.parent, worktree.parent / "wasp", Path("/")):
         assert cage.find(str(other)) is None
 
@@ -39,29 +39,29 @@ def test_a_cage_holds_for_the_worktree_and_all_beneath_it(repo: Path, worktree: 
     "args", [("status",), ("-c", "a.b=c", "commit"), ("add", "--all"), ("diff",), ("commit-tree", "x"), ()]
 )
 def test_what_looks_at_files_or_writes_is_caged(worktree: Path, args: tuple[str, ...]) -> None:
-    said = found(worktree).wrap(GIT, str(worktree), args, {})
-    assert said[:4] == ["sh", "-c", 'echo caged "$@"', "cage"]
-    assert said[4:9] == ["--chdir", str(worktree), "--", *GIT]
-    assert said[-len(args) :] == list(args) or not args
+    argv = cage_of(worktree).wrap(GIT, str(worktree), args, {})
+    assert argv[:4] == ["sh", "-c", 'echo caged "$@"', "cage"]
+    assert argv[4:9] == ["--chdir", str(worktree), "--", *GIT]
+    assert argv[-len(args) :] == list(args) or not args
 
 
 @pytest.mark.parametrize(
     "args", [("rev-parse", "HEAD"), ("-c", "core.hooksPath=/dev/null", "cat-file", "--batch"), ("config", "x")]
 )
 def test_what_reads_refs_and_objects_is_not(worktree: Path, args: tuple[str, ...]) -> None:
-    assert found(worktree).wrap(GIT, str(worktree), args, {}) == [*GIT, *args]
+    assert cage_of(worktree).wrap(GIT, str(worktree), args, {}) == [*GIT, *args]
     # A repository inside it has settings of its own, and there everything is.
-    assert found(worktree).wrap(GIT, str(worktree / "deep"), args, {})[0] == "sh"
+    assert cage_of(worktree).wrap(GIT, str(worktree / "deep"), args, {})[0] == "sh"
 
 
 def test_a_ref_is_written_without_the_worktrees_own_folder(repo: Path, worktree: Path) -> None:
-    said = found(worktree).wrap(GIT, str(worktree), ("update-ref", "refs/x", "y"), {})
-    assert said == [*GIT, f"--git-dir={repo / '.git'}", "update-ref", "refs/x", "y"]
+    argv = cage_of(worktree).wrap(GIT, str(worktree), ("update-ref", "refs/x", "y"), {})
+    assert argv == [*GIT, f"--git-dir={repo / '.git'}", "update-ref", "refs/x", "y"]
 
 
 def test_an_index_elsewhere_has_room(worktree: Path) -> None:
-    said = found(worktree).wrap(GIT, str(worktree), ("add",), {"GIT_INDEX_FILE": "/tmp/x/index"})
-    assert said[4:7] == ["--bind", "/tmp/x", "/tmp/x"]
+    argv = cage_of(worktree).wrap(GIT, str(worktree), ("add",), {"GIT_INDEX_FILE": "/tmp/x/index"})
+    assert argv[4:7] == ["--bind", "/tmp/x", "/tmp/x"]
 
 
 def test_the_store_uses_it(repo: Path, worktree: Path) -> None:

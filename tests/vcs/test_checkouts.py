@@ -39,16 +39,16 @@ def put(vcs: Vcs, name: str, text: str = "text\n") -> Path:
 
 def files(vcs: Vcs) -> dict[str, str]:
     """Every file of a checkout, without what belongs to the backend."""
-    found = {}
+    contents = {}
     for place, folders, names in os.walk(vcs.root):
         folders[:] = [name for name in folders if name not in (".git", ".jj")]
         for name in names:
             path = Path(place, name)
             if name != ".git":
-                found[str(path.relative_to(vcs.root))] = (
+                contents[str(path.relative_to(vcs.root))] = (
                     f"-> {os.readlink(path)}" if path.is_symlink() else path.read_text()
                 )
-    return found
+    return contents
 
 
 def test_a_checkout_is_made_on_its_branch(repository: Repository, work: Vcs) -> None:
@@ -197,10 +197,10 @@ def test_a_snapshot_holds_everything_and_touches_nothing(repository: Repository,
     }
     assert repository.content(commit, "README.md") == "changed"
     assert repository.git("rev-parse", f"{commit}^") == before.commit
-    assert [each.path for each in work.changed_files("work", commit) if each.kind == "modified"] == ["README.md"]
+    assert [change.path for change in work.changed_files("work", commit) if change.kind == "modified"] == ["README.md"]
 
 
-def test_a_snapshot_of_nothing_new_is_the_commit_beneath(work: Vcs) -> None:
+def test_a_snapshot_of_nothing_new_is_the_checked_out_commit(work: Vcs) -> None:
     head = work.current_commit()
     assert work.snapshot("snapshots/ann/1", "Turn 1") == head
     assert work.saved_refs() == {"snapshots/ann/1": head}

@@ -27,8 +27,8 @@ def program(folder: Path, name: str, says: str) -> None:
 
 
 def test_a_sound_repository(git_repository: GitRepository) -> None:
-    found = [finding for check in CHECKS for finding in check(place(git_repository.path))]
-    assert [(finding.name, finding.status) for finding in found] == [("git", OK), ("repository", OK)]
+    findings = [finding for check in CHECKS for finding in check(place(git_repository.path))]
+    assert [(finding.name, finding.status) for finding in findings] == [("git", OK), ("repository", OK)]
 
 
 def test_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,11 +103,11 @@ def test_an_old_lock_is_named_and_a_fresh_one_is_not(git_repository: GitReposito
     assert list(check_locks(place(git_repository.path))) == []
     for lock in locks:
         os.utime(lock, (time.time() - 700, time.time() - 700))
-    found: list[Finding] = list(check_locks(place(tmp_path / "linked")))
-    assert [finding.status for finding in found] == [WARNING, WARNING]
-    assert all(str(lock) in finding.message for lock, finding in zip(locks, found, strict=True))
-    assert all("no git runs" in finding.message for finding in found)
-    for finding in found:
+    findings: list[Finding] = list(check_locks(place(tmp_path / "linked")))
+    assert [finding.status for finding in findings] == [WARNING, WARNING]
+    assert all(str(lock) in finding.message for lock, finding in zip(locks, findings, strict=True))
+    assert all("no git runs" in finding.message for finding in findings)
+    for finding in findings:
         assert finding.repair is not None
         assert "removed" in finding.repair()
     assert not any(lock.exists() for lock in locks)

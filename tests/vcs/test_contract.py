@@ -136,7 +136,7 @@ def test_a_message_that_cannot_be_kept_is_refused(repository: Repository, messag
     assert kinds(repository.vcs()) == {"a": "added"}
 
 
-def test_nothing_to_commit_is_said(repository: Repository) -> None:
+def test_nothing_to_commit_is_reported(repository: Repository) -> None:
     with pytest.raises(NothingToCommit):
         repository.vcs().commit("Nothing")
 
@@ -172,7 +172,7 @@ def test_ignored_files_and_the_projects_own_state_stay_out(repository: Repositor
     assert set(repository.tree(vcs.commit("Ignore logs"))) == {"README.md", ".gitignore"}
 
 
-def test_log_is_newest_first_and_stops_where_told(repository: Repository) -> None:
+def test_log_is_newest_first_and_stops_where_asked(repository: Repository) -> None:
     vcs = repository.vcs()
     commits = []
     for number in range(4):
@@ -271,6 +271,6 @@ def test_killed_in_the_middle_of_a_commit(repository: Repository, tmp_path: Path
     assert vcs.status().is_clean
 
 
-def test_a_missing_folder_is_said(repository: Repository, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(repository: Repository, tmp_path: Path) -> None:
     with pytest.raises(Refused):
         repository.vcs(tmp_path / "gone").status()

@@ -24,7 +24,7 @@ def test_resolve_finds_branches_and_commits_only(repository: Repository) -> None
             vcs.resolve(name)
 
 
-def test_a_branch_is_made_where_told_and_once(repository: Repository) -> None:
+def test_a_branch_is_made_where_asked_and_once(repository: Repository) -> None:
     vcs = repository.vcs()
     first = vcs.resolve("main")
     repository.write("a")

@@ -33,14 +33,16 @@ def merging(repo: Path) -> Merging:
 
 def content(repo: Path) -> dict[bytes, bytes]:
     """Every file and link, and every folder."""
-    found = {}
+    contents = {}
     for place, folders, names in os.walk(os.fsencode(repo)):
         folders[:] = [name for name in folders if name != b".git"]
         for name in [*names, *folders]:
             path = os.path.join(place, name)
             is_plain = os.path.isfile(path) and not os.path.islink(path)
-            found[path] = Path(os.fsdecode(path)).read_bytes() if is_plain else b"" if os.path.isdir(path) else b"link"
-    return found
+            contents[path] = (
+                Path(os.fsdecode(path)).read_bytes() if is_plain else b"" if os.path.isdir(path) else b"link"
+            )
+    return contents
 
 
 def commit(repo: Path, message: str) -> str:
@@ -67,9 +69,9 @@ def change_everything(repo: Path) -> tuple[str, str]:
         os.makedirs(os.path.join(top, b"dir", name + b"d"))
         with open(os.path.join(top, b"dir", name + b"d", name), "wb") as file:
             file.write(b"added " + name)
-    for each in ("link", "becomes-link"):
-        (repo / each).unlink()
-        (repo / each).symlink_to("elsewhere")
+    for link in ("link", "becomes-link"):
+        (repo / link).unlink()
+        (repo / link).symlink_to("elsewhere")
     (repo / "tool").chmod(0o755)
     (repo / "gone-module").rmdir()
     git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module")

@@ -36,7 +36,7 @@ def git(vcs: Git, *args: str) -> str:
     return run(Path(vcs.root), "git", *args)
 
 
-def test_a_lock_is_told_and_respected(git_repository: GitRepository, work: Git) -> None:
+def test_a_lock_is_shown_and_respected(git_repository: GitRepository, work: Git) -> None:
     main = git_repository.vcs()
     assert main.lock_state(work.root) is None
     git(work, "worktree", "lock", work.root)
@@ -76,7 +76,7 @@ def test_a_worktree_that_another_git_is_just_making_is_waited_for(
     assert len(waits) == 3
 
 
-def test_a_worktree_that_is_never_made_whole_is_told(
+def test_a_worktree_that_is_never_made_whole_is_reported(
     git_repository: GitRepository, work: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (git_repository.path / ".git/worktrees/work/commondir").write_text("")
@@ -232,9 +232,9 @@ def test_a_submodules_commit_is_part_of_a_snapshot(git_repository: GitRepository
 def test_many_worktrees_can_be_given_settings_at_once(git_repository: GitRepository) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    made = [add(git_repository, f"w{number}") for number in range(6)]
+    worktrees = [add(git_repository, f"w{number}") for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda vcs: vcs.exclude(["/AGENTS.md"]), made))
-    for vcs in made:
+        list(pool.map(lambda vcs: vcs.exclude(["/AGENTS.md"]), worktrees))
+    for vcs in worktrees:
         put(vcs, "AGENTS.md")
         assert git(vcs, "status", "--porcelain") == ""

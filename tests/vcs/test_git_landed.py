@@ -1,4 +1,4 @@
-"""Landed means: on the base, and not reverted there. Histories as people make them, told apart by git alone."""
+"""Work has landed if the base contains it and has not reverted it. Histories as people make them, read by git alone."""
 
 from __future__ import annotations
 

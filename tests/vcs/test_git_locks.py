@@ -42,7 +42,7 @@ def make_old(path: Path, seconds: float = 60) -> Path:
 
 
 class Waiting:
-    """A real git that holds locks until it is told to go on."""
+    """A real git that holds locks until the test lets it go on."""
 
     def __init__(self, folder: Path, words: list[str], flag: Path, env: dict[str, str] | None = None) -> None:
         self._go = Path(f"{flag}.go")
@@ -134,8 +134,8 @@ def test_a_git_from_elsewhere_is_known_by_its_words_and_environment(repo: Path, 
         editor = wait_script(tmp_path / f"editor{number}", flag)
         command = ["git", *words, "commit", "--allow-empty", "-m", "x", "-e"]
         held = Waiting(tmp_path, command, flag, {"GIT_EDITOR": str(editor), **env})
-        found = git_processes.at_work(str(repo / ".git"), os.geteuid())
-        assert held.child.pid in [each.identity.pid for each in found]
+        gits = git_processes.at_work(str(repo / ".git"), os.geteuid())
+        assert held.child.pid in [process.identity.pid for process in gits]
         held.kill()
 
 
@@ -233,11 +233,11 @@ def test_a_link_or_a_folder_in_the_place_of_a_lock_is_left_alone(repo: Path, tmp
 def test_only_locks_that_git_names_and_that_lie_in_a_repository_are_looked_at(repo: Path, tmp_path: Path) -> None:
     lock = make_old(repo / ".git/index.lock")
     mine = make_old(tmp_path / "yarn.lock")
-    said = f"fatal: Unable to create '{lock}': File exists.\nfatal: Unable to create '{mine}': File exists.\n"
-    assert git_locks.named(said, str(repo)) == [str(lock)]
+    message = f"fatal: Unable to create '{lock}': File exists.\nfatal: Unable to create '{mine}': File exists.\n"
+    assert git_locks.named(message, str(repo)) == [str(lock)]
     make_old(repo / ".git/config.lock")
-    said = "error: could not lock config file .git/config: File exists\n"
-    assert git_locks.named(said, str(repo)) == [str(repo / ".git/config.lock")]
+    message = "error: could not lock config file .git/config: File exists\n"
+    assert git_locks.named(message, str(repo)) == [str(repo / ".git/config.lock")]
 
 
 def test_packed_refs_that_were_being_written_stop_no_one(repo: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_worktree_has_its_own_locks_and_those_of_all(repo: Path, tmp_path: Pat
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> None:
-    """It has processes of its own numbering, and calls the repository by another name."""
+    """Its process ids are those of another namespace, and it knows the repository by another path."""
     flag = tmp_path / "editing"
     wait_script(tmp_path / "editor", flag)
     (repo / "README.md").write_text("edited\n")

@@ -1,4 +1,4 @@
-"""Merging without a checkout, and bringing checkouts forward without touching anybody's own files."""
+"""Merging without a checkout, and bringing checkouts forward without touching the user's own files."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def merging(repo: Path) -> Merging:
 def test_a_clean_merge_is_a_tree_with_both_sides(repo: Path, merging: Merging) -> None:
     branch(repo, "one", a_txt="a\n")
     branch(repo, "two", b_txt="b\r\nc\r\n")
-    found = merging.merge("one", "two")
-    assert found.is_clean
-    assert sorted(merging.files(found.tree)) == ["README.md", "a.txt", "b.txt"]
-    side = merging.files(found.tree)["b.txt"]
+    merge = merging.merge("one", "two")
+    assert merge.is_clean
+    assert sorted(merging.files(merge.tree)) == ["README.md", "a.txt", "b.txt"]
+    side = merging.files(merge.tree)["b.txt"]
     assert merging.read_blobs([side.oid])[side.oid] == b"b\r\nc\r\n"
 
 
@@ -60,12 +60,12 @@ def test_conflicts_are_named_with_their_kind_and_sides(repo: Path, merging: Merg
     put(repo, f_txt="1\n2\n3\n", gone_txt="x\n", moved_txt="a\nb\nc\nd\n")
     branch(repo, "one", f_txt="1\nours\n3\n", gone_txt="y\n", new_txt="o\n", moved_txt=None)
     branch(repo, "two", f_txt="1\ntheirs\n3\n", gone_txt=None, new_txt="t\n", moved_txt=None, other_txt="a\nb\nc\nd\n")
-    found = merging.merge("one", "two")
-    kinds = {each.path: each.kind for each in found.conflicts}
+    merge = merging.merge("one", "two")
+    kinds = {clash.path: clash.kind for clash in merge.conflicts}
     assert kinds["f.txt"] == "content"
     assert kinds["new.txt"] == "add/add"
     assert kinds["gone.txt"] == "modify/delete"
-    conflict = next(each for each in found.conflicts if each.path == "f.txt")
+    conflict = next(clash for clash in merge.conflicts if clash.path == "f.txt")
     blobs = merging.read_blobs(side.oid for side in (conflict.base, conflict.ours, conflict.theirs) if side)
     assert list(blobs.values()) == [b"1\n2\n3\n", b"1\nours\n3\n", b"1\ntheirs\n3\n"]
 
@@ -75,8 +75,8 @@ def test_many_merges_by_one_git(repo: Path, merging: Merging) -> None:
     for name in names:
         branch(repo, name, README_md=f"{name}\n")
     branch(repo, "apart", z_txt="z\n")
-    found = merging.merge_many([("b0", "b1"), ("b0", "apart"), ("b2", "b2"), ("b3", "apart")])
-    assert [each.is_clean for each in found] == [False, True, True, True]
+    merges = merging.merge_many([("b0", "b1"), ("b0", "apart"), ("b2", "b2"), ("b3", "apart")])
+    assert [merge.is_clean for merge in merges] == [False, True, True, True]
 
 
 @pytest.mark.parametrize("text", ["a\n", "conflict\n"])
@@ -99,26 +99,26 @@ def test_what_cannot_be_foreseen_is_asked_in_earnest(repo: Path, merging: Mergin
     git(repo, "switch", "-q", "main")
     ours, theirs = git(repo, "rev-parse", "main"), git(repo, "rev-parse", "apart")
     merging.foresee(ours, theirs)
-    assert [each.kind for each in merging.merge(ours, theirs).conflicts] == ["unrelated histories"]
+    assert [conflict.kind for conflict in merging.merge(ours, theirs).conflicts] == ["unrelated histories"]
 
 
 def test_a_landing_knows_what_it_changes(repo: Path, merging: Merging, monkeypatch: pytest.MonkeyPatch) -> None:
     tip = branch(repo, "one", a_txt="a\n", b__c_txt="c\n")
     base = git(repo, "rev-parse", "main")
-    made = merging.commit_landing(merging.merge(base, tip).tree, [base, tip], "Land one\n")
-    expected = Git(str(repo), 60).merging().changes(base, made)
+    landed = merging.commit_landing(merging.merge(base, tip).tree, [base, tip], "Land one\n")
+    expected = Git(str(repo), 60).merging().changes(base, landed)
     monkeypatch.setattr(GitStore, "run", None)
-    assert merging.changes(base, made) == expected
-    assert [each.path for each in expected] == ["a.txt", "b/c.txt"]
+    assert merging.changes(base, landed) == expected
+    assert [change.path for change in expected] == ["a.txt", "b/c.txt"]
 
 
 def test_unrelated_histories_are_a_conflict_and_spoil_no_other(repo: Path, merging: Merging) -> None:
     branch(repo, "one", a_txt="a\n")
     tree = git(repo, "rev-parse", "main^{tree}")
     alone = git(repo, "commit-tree", tree, "-m", "alone")
-    found = merging.merge_many([("main", "one"), ("main", alone)])
-    assert found[0].is_clean
-    assert [each.kind for each in found[1].conflicts] == ["unrelated histories"]
+    merges = merging.merge_many([("main", "one"), ("main", alone)])
+    assert merges[0].is_clean
+    assert [conflict.kind for conflict in merges[1].conflicts] == ["unrelated histories"]
 
 
 def test_a_base_can_be_chosen(repo: Path, merging: Merging) -> None:
@@ -143,9 +143,9 @@ def test_files_of_a_tree_are_replaced_and_taken_out(repo: Path, merging: Merging
     put(repo, a_txt="a\n", dir__b_txt="b\n")
     oid = merging.write_blob(b"new\r\n\0")
     tree = merging.replace_files(merging.tree("main"), {"a.txt": None, "dir/c d.txt": Side("100755", oid)})
-    found = merging.files(tree)
-    assert sorted(found) == ["README.md", "dir/b.txt", "dir/c d.txt"]
-    assert found["dir/c d.txt"] == Side("100755", oid)
+    files = merging.files(tree)
+    assert sorted(files) == ["README.md", "dir/b.txt", "dir/c d.txt"]
+    assert files["dir/c d.txt"] == Side("100755", oid)
     assert merging.read_blobs([oid]) == {oid: b"new\r\n\0"}
 
 
@@ -210,8 +210,8 @@ def forward(repo: Path, merging: Merging, new: str) -> None:
     old = git(repo, "rev-parse", "main")
     begun = merging.begin_forward("main", old, new)
     merging.move("main", new, old, "land")
-    for each in begun:
-        each.finish()
+    for move in begun:
+        move.finish()
 
 
 def test_a_checkout_follows_and_keeps_what_is_its_own(repo: Path, merging: Merging) -> None:
@@ -333,7 +333,7 @@ def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) ->
     old = git(repo, "rev-parse", "main")
     begun = merging.begin_forward("main", old, new)
     assert (repo / "a.txt").read_text() == "A\n"
-    with pytest.raises(subprocess.CalledProcessError):  # nobody commits in between
+    with pytest.raises(subprocess.CalledProcessError):  # no commit can come in between
         git(repo, "commit", "--allow-empty", "-qm", "meanwhile")
     begun[0].undo()
     assert git(repo, "status", "--porcelain") == ""
@@ -343,7 +343,7 @@ def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) ->
 
 @pytest.mark.parametrize("has_moved", [False, True])
 @pytest.mark.parametrize("half", [False, True])
-def test_what_a_kill_left_is_finished_or_taken_back(
+def test_what_a_kill_left_is_finished_or_undone(
     repo: Path, merging: Merging, has_moved: bool, half: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(repo, a_txt="a\n", keep_txt="k\n", gone_txt="g\n", staged_txt="s\n")
@@ -371,7 +371,7 @@ def test_what_a_kill_left_is_finished_or_taken_back(
     assert not list((repo / ".git").glob("*.lock"))
 
 
-def test_a_living_forward_is_not_mended_by_others(repo: Path, merging: Merging) -> None:
+def test_a_forward_at_work_is_not_repaired_by_others(repo: Path, merging: Merging) -> None:
     put(repo, a_txt="a\n")
     new = branch(repo, "one", a_txt="A\n")
     begun = merging.begin_forward("main", git(repo, "rev-parse", "main"), new)
@@ -392,6 +392,6 @@ def test_advice_that_git_prints_for_people_spoils_no_merge(repo: Path, merging: 
     module("one", "2" * 40, "began")
     module("two", "3" * 40, "began")
     branch(repo, "apart", z_txt="z\n")
-    found = merging.merge_many([("one", "two"), ("one", "apart"), ("two", "one")])
-    assert [each.is_clean for each in found] == [False, True, False]
-    assert [each.path for each in found[0].conflicts] == ["module"]
+    merges = merging.merge_many([("one", "two"), ("one", "apart"), ("two", "one")])
+    assert [merge.is_clean for merge in merges] == [False, True, False]
+    assert [conflict.path for conflict in merges[0].conflicts] == ["module"]

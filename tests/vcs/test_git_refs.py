@@ -14,7 +14,7 @@ from rookery.vcs.ref_names import HEADS
 
 def listed(folder: Path, under: str) -> dict[str, str]:
     lines = git(folder, "for-each-ref", "--format=%(refname) %(objectname)", under).splitlines()
-    return {name: found for name, _, found in (line.rpartition(" ") for line in lines)}
+    return {name: commit for name, _, commit in (line.rpartition(" ") for line in lines)}
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_refs_are_what_git_says(many: Path) -> None:
     files = RefFiles(str(many / ".git"))
     for under in ("refs/heads/", "refs/tags/", "refs/heads/in/", "refs/none/"):
         assert files.under(under) == listed(many, under)
-    for name, found in listed(many, "refs/").items():
-        assert files.read(name) == found
+    for name, commit in listed(many, "refs/").items():
+        assert files.read(name) == commit
     for name in ("refs/heads/gone", "refs/heads/in", "refs/heads/pack", "refs/heads/packed/more", "refs/heads/a b"):
         assert files.read(name) is None
 
@@ -74,24 +74,24 @@ def test_a_linked_worktree_and_long_ids_are_read_too(many: Path, tmp_path: Path)
     assert GitStore(str(tmp_path / "linked"), 60).ref("refs/heads/main") == git(many, "rev-parse", "main")
     git(tmp_path, "init", "-q", "--object-format=sha256", "long")
     git(tmp_path / "long", "commit", "-q", "--allow-empty", "-m", "Begin")
-    found = GitStore(str(tmp_path / "long"), 60).ref("refs/heads/main")
-    assert found == git(tmp_path / "long", "rev-parse", "main")
-    assert len(found) == 64
+    commit = GitStore(str(tmp_path / "long"), 60).ref("refs/heads/main")
+    assert commit == git(tmp_path / "long", "rev-parse", "main")
+    assert len(commit) == 64
 
 
 def test_checkouts_are_what_git_says(many: Path, tmp_path: Path) -> None:
     git(many, "worktree", "add", "-q", str(tmp_path / "one"), "packed")
     git(many, "worktree", "add", "-q", "--detach", str(tmp_path / "two"))
     git(many, "worktree", "add", "-q", "--force", str(tmp_path / "three"), "packed")
-    found = RefFiles(str(many / ".git")).checkouts()
-    assert found == {
+    checkouts = RefFiles(str(many / ".git")).checkouts()
+    assert checkouts == {
         str(many): "main",
         str(tmp_path / "one"): "packed",
         str(tmp_path / "two"): "",
         str(tmp_path / "three"): "packed",
     }
     listed_by_git = git(many, "worktree", "list", "--porcelain").split("\n\n")
-    assert [entry.split("\n")[0].removeprefix("worktree ") for entry in listed_by_git] == list(found)
+    assert [entry.split("\n")[0].removeprefix("worktree ") for entry in listed_by_git] == list(checkouts)
 
 
 @pytest.mark.parametrize("setting", ["core.bare=true", "core.worktree=/elsewhere", "include.path=more"])

@@ -58,7 +58,7 @@ def test_another_branch_at_the_same_commit_does_not_take_the_trunks_place(jj_rep
     assert vcs.current_branch() == "agent"
 
 
-def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
+def test_a_conflicted_bookmark_is_reported(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     vcs.create_branch("side", "main")
     jj_repository.write("a")
@@ -220,10 +220,10 @@ def test_a_stale_workspace_says_what_to_do(jj_repository: JjRepository, tmp_path
 def test_a_commit_that_git_made_in_the_store_can_be_kept(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     tree = jj_repository.git("rev-parse", vcs.resolve("main") + "^{tree}")
-    made = jj_repository.git("-c", "user.name=X", "-c", "user.email=x@y", "commit-tree", "-m", "By git", tree)
-    vcs.merging().store.change_ref("refs/rookery/snapshots/1", old=None, new=made)
-    assert vcs.saved_refs() == {"snapshots/1": made}
-    assert not vcs.has_landed(made, "main")
+    commit = jj_repository.git("-c", "user.name=X", "-c", "user.email=x@y", "commit-tree", "-m", "By git", tree)
+    vcs.merging().store.change_ref("refs/rookery/snapshots/1", old=None, new=commit)
+    assert vcs.saved_refs() == {"snapshots/1": commit}
+    assert not vcs.has_landed(commit, "main")
 
 
 def test_git_beside_jj_sees_the_branches(colocated: ColocatedRepository) -> None:

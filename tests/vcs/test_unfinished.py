@@ -124,7 +124,7 @@ def test_one_that_is_finished_stays(half: Half) -> None:
 
 
 @pytest.mark.parametrize("name", ["new", "dir/new", "bee -> /", "README.md/"])
-def test_files_of_somebody_stay_with_all_the_rest(half: Half, name: str) -> None:
+def test_files_of_the_user_stay_with_all_the_rest(half: Half, name: str) -> None:
     half.make(len(_STEPS))
     is_new = name == "new"
     if name == "bee -> /":
@@ -173,7 +173,7 @@ def test_worktrees_of_the_user_stay_also_unfinished_ones(half: Half, tmp_path: P
 
 
 def test_a_registration_that_a_living_git_may_be_making_stays(half: Half, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not say yet for which folder it is made."""
+    """The registration does not name its folder yet."""
     half.make(_BEFORE_GITDIR)
     me = proctable.read_one(os.getpid())
     assert me is not None

@@ -43,7 +43,7 @@ def clean(
     ctx = place.context()
     try:
         cleaned = Cleaner(ctx, **wishes).clean(names, completed=completed, everything=everything)
-        return {each.agent: each for each in cleaned}
+        return {verdict.agent: verdict for verdict in cleaned}
     finally:
         ctx.close()
 
@@ -51,7 +51,7 @@ def clean(
 def listed(place: Place) -> dict[str, Listed]:
     ctx = place.context()
     try:
-        return {each.agent: each for each in list_worktrees(ctx, size=True)}
+        return {row.agent: row for row in list_worktrees(ctx, size=True)}
     finally:
         ctx.close()
 
@@ -71,8 +71,8 @@ def rescued(place: Place, agent: str) -> str:
 
 def test_an_unused_worktree_goes_with_its_branch(place: Place) -> None:
     ann = place.add("ann")
-    made = clean(place)["ann"]
-    assert (made.verdict, made.branch_deleted, made.rescue) == ("removed", True, None)
+    cleaned = clean(place)["ann"]
+    assert (cleaned.verdict, cleaned.branch_deleted, cleaned.rescue) == ("removed", True, None)
     assert not ann.path.exists()
     assert place.vcs().branches() == {"main": place.base}
     assert list(place.vcs().checkouts()) == [str(place.root)]
@@ -80,18 +80,18 @@ def test_an_unused_worktree_goes_with_its_branch(place: Place) -> None:
     assert clean(place) == {}
 
 
-def test_what_is_not_committed_is_saved_and_told(place: Place) -> None:
+def test_what_is_not_committed_is_saved_and_recorded(place: Place) -> None:
     ann = place.add("ann")
     ann.put("README.md", "changed\n")
     ann.put("new/file", "new\n")
-    made = clean(place)["ann"]
-    assert made.verdict == "removed"
+    cleaned = clean(place)["ann"]
+    assert cleaned.verdict == "removed"
     assert not ann.path.exists()
     commit = rescued(place, "ann")
     assert place.repository.content(commit, "README.md") == "changed"
     assert place.repository.content(commit, "new/file") == "new"
-    assert list(events(place)) == [("ann", made.rescue)]
-    run(place.root, "sh", "-c", made.restore_with)
+    assert list(events(place)) == [("ann", cleaned.rescue)]
+    run(place.root, "sh", "-c", cleaned.restore_with)
     assert place.vcs().resolve("rescued-ann") == commit
 
 
@@ -105,9 +105,9 @@ def test_a_branch_that_has_not_landed_stays(place: Place) -> None:
         run(place.root, "git", "merge", "-q", "--ff-only", bob.branch)
     else:
         run(place.root, "jj", "--quiet", "bookmark", "set", "main", "-r", tips[bob.branch])
-    made = clean(place)
-    assert (made["ann"].branch_deleted, made["bob"].branch_deleted) == (False, True)
-    assert "lacks 1" in made["ann"].reason
+    cleaned = clean(place)
+    assert (cleaned["ann"].branch_deleted, cleaned["bob"].branch_deleted) == (False, True)
+    assert "lacks 1" in cleaned["ann"].reason
     assert place.vcs().branches("rook/") == {ann.branch: tips[ann.branch]}
     assert not ann.path.exists()
     assert not bob.path.exists()
@@ -130,24 +130,24 @@ def test_only_completed_ones_go_where_asked(git_place: Place) -> None:
     assert ann.path.exists()
     assert not bob.path.exists()
     with pytest.raises(NoSuchAgent):
-        clean(git_place, "nobody")
+        clean(git_place, "stranger")
 
 
 def test_a_dry_run_changes_nothing(git_place: Place) -> None:
     ann = git_place.add("ann")
     ann.put("new")
-    made = clean(git_place, dry_run=True)["ann"]
-    assert (made.verdict, made.reason) == ("removable", "its work would be saved")
+    cleaned = clean(git_place, dry_run=True)["ann"]
+    assert (cleaned.verdict, cleaned.reason) == ("removable", "its work would be saved")
     assert (ann.path / "new").exists()
     assert git_place.vcs().saved_refs() == {}
     assert list(events(git_place)) == []
 
 
-def test_a_lock_is_respected_and_its_reason_told(git_place: Place) -> None:
+def test_a_lock_is_respected_and_its_reason_shown(git_place: Place) -> None:
     ann = git_place.add("ann")
     run(git_place.root, "git", "worktree", "lock", "--reason", "on a stick", str(ann.path))
-    made = clean(git_place)["ann"]
-    assert (made.verdict, made.reason) == ("kept", "it is locked: on a stick")
+    cleaned = clean(git_place)["ann"]
+    assert (cleaned.verdict, cleaned.reason) == ("kept", "it is locked: on a stick")
     assert ann.path.exists()
 
 
@@ -224,8 +224,8 @@ def test_ignored_files_are_saved_where_asked_and_counted_where_not(git_place: Pl
     ann, bob = git_place.add("ann"), git_place.add("bob")
     for agent in (ann, bob):
         agent.put("x.log", "log\n")
-    made = clean(git_place, "ann", saves_ignored=True)["ann"]
-    assert (made.verdict, made.ignored) == ("removed", 0)
+    verdict = clean(git_place, "ann", saves_ignored=True)["ann"]
+    assert (verdict.verdict, verdict.ignored) == ("removed", 0)
     assert git_place.repository.content(rescued(git_place, "ann"), "x.log") == "log"
     lost = clean(git_place, "bob")["bob"]
     assert (lost.verdict, lost.ignored, lost.rescue) == ("removed", 1, None)
@@ -244,7 +244,7 @@ def test_ignored_files_above_the_limit_are_saved_only_by_force(git_place: Place)
     assert len(git_place.repository.content(rescued(git_place, "ann"), "x.log")) == 1_000_001
 
 
-def test_provisioned_files_are_nobodys_work(git_place: Place) -> None:
+def test_provisioned_files_are_no_work_to_save(git_place: Place) -> None:
     from rookery.worktrees.provision import provision
 
     git_place.repository.write(".gitignore", ".env\n")
@@ -255,8 +255,8 @@ def test_provisioned_files_are_nobodys_work(git_place: Place) -> None:
     provision(str(git_place.root), str(ann.path), settings, vcs_config=VcsConfig(), session_folder=str(ann.folder))
     state = listed(git_place)["ann"].worktree
     assert (state.ignored, state.untracked) == ((), ())
-    made = clean(git_place, saves_ignored=True)["ann"]
-    assert (made.verdict, made.rescue) == ("removed", None)
+    verdict = clean(git_place, saves_ignored=True)["ann"]
+    assert (verdict.verdict, verdict.rescue) == ("removed", None)
 
 
 def test_a_submodule_keeps_the_worktree_until_its_work_is_elsewhere(git_place: Place, tmp_path: Path) -> None:
@@ -313,13 +313,13 @@ def test_killed_at_any_step_nothing_is_lost(place: Place, sample: Sample) -> Non
 def test_every_worktree_is_listed_with_what_is_in_it(place: Place) -> None:
     ann, _ = place.add("ann", state="working"), place.add("bob", outcome="crashed")
     _fill(ann)
-    found = listed(place)
-    assert list(found) == ["ann", "bob"]
-    assert (found["ann"].state, found["bob"].outcome) == ("working", "crashed")
-    state = found["ann"].worktree
+    rows = listed(place)
+    assert list(rows) == ["ann", "bob"]
+    assert (rows["ann"].state, rows["bob"].outcome) == ("working", "crashed")
+    state = rows["ann"].worktree
     assert (len(state.uncommitted) + len(state.untracked), state.unmerged) == (2, 1)
-    assert found["bob"].worktree.is_clean
-    assert (found["ann"].size or 0) > 10_000
+    assert rows["bob"].worktree.is_clean
+    assert (rows["ann"].size or 0) > 10_000
 
 
 def _fill(agent: Agent) -> None:
@@ -349,7 +349,7 @@ def test_two_at_once_take_a_worktree_away_and_tell_of_it_once(
         asked = [pool.submit(clean, git_place, "ann") for _ in range(2)]
         wait_until(lambda: len(waiting) == 2)
         os.close(held)
-        reasons = sorted(each.result()["ann"].reason for each in asked)
+        reasons = sorted(cleaning.result()["ann"].reason for cleaning in asked)
     assert "another process has removed it just now" in reasons
     assert [subject for subject, _ in events(git_place)] == ["ann"]
     rescued(git_place, "ann")

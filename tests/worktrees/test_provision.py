@@ -149,7 +149,7 @@ def test_a_setup_command_that_fails_is_quoted(git_ann: Agent) -> None:
         give(git_ann, setup="echo on stdout; echo on stderr >&2; exit 7")
 
 
-def test_after_a_failure_the_worktree_can_be_taken_back(ann: Agent) -> None:
+def test_after_a_failure_the_worktree_can_be_removed(ann: Agent) -> None:
     ann.place.repository.write(".env", "TOKEN=abcdef\n")
     with pytest.raises(ProvisionFailed):
         give(ann, copy=(".env",), setup="mkdir build; echo x > build/out; echo x > loose; exit 1")

@@ -1,4 +1,4 @@
-"""A cleaning that was killed is finished by the loop or the next cleaning, and told of once, when it is true."""
+"""The loop or the next cleaning finishes a killed cleaning, and publishes one event, after the removal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def git_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 def clean(place: Place) -> dict[str, str]:
     ctx = place.context()
     try:
-        return {each.agent: each.verdict for each in Cleaner(ctx).clean()}
+        return {cleaned.agent: cleaned.verdict for cleaned in Cleaner(ctx).clean()}
     finally:
         ctx.close()
 
@@ -53,29 +53,29 @@ def killed(place: Place, step: str) -> None:
 
 
 def look(place: Place) -> list[str]:
-    """Let the loop do what is to be done; gives what went wrong."""
+    """Let the loop do all that is due; return what went wrong."""
     ctx, problems = place.context(), list[str]()
     loop.run_once(ctx, problems.append)
     ctx.close()
     return problems
 
 
-def told(place: Place) -> list[str]:
+def cleaned_agents(place: Place) -> list[str]:
     ctx = place.context()
-    found = [event.subject for event in read(ctx.db, kinds=("worktree",)) if event.type == "worktree.cleaned"]
+    agents = [event.subject for event in read(ctx.db, kinds=("worktree",)) if event.type == "worktree.cleaned"]
     ctx.close()
-    return found
+    return agents
 
 
 def in_work(place: Place) -> int:
     ctx = place.context()
-    found = ctx.db.value("SELECT count(*) FROM cleanings")
+    count = ctx.db.value("SELECT count(*) FROM cleanings")
     ctx.close()
-    return int(found)
+    return int(count)
 
 
 def files(place: Place) -> list[str]:
-    return sorted(each.name for each in (place.root / ".rookery" / "worktrees").iterdir())
+    return sorted(path.name for path in (place.root / ".rookery" / "worktrees").iterdir())
 
 
 def used(place: Place, name: str) -> Agent:
@@ -86,16 +86,16 @@ def used(place: Place, name: str) -> Agent:
 
 
 def test_killed_anywhere_the_next_cleaning_tells_of_it_once(place: Place, sample: Sample) -> None:
-    """By the number of the step, whatever steps there are."""
+    """Steps are counted, so that new ones are tested too."""
     for step in sample(range(1, 7), 3):
         ann = used(place, f"ann{step}")
         run_killed(_CLEAN, step, place.root)
         clean(place)
-        assert told(place).count(ann.name) == 1
+        assert cleaned_agents(place).count(ann.name) == 1
         assert files(place) == []
         assert str(ann.path) not in place.vcs().checkouts()
         assert clean(place) == {}
-        assert told(place).count(ann.name) == 1
+        assert cleaned_agents(place).count(ann.name) == 1
     assert in_work(place) == 0
 
 
@@ -103,13 +103,13 @@ def test_killed_anywhere_the_next_cleaning_tells_of_it_once(place: Place, sample
 def test_the_loop_finishes_what_was_begun_and_nothing_else(git_place: Place, step: str) -> None:
     ann = used(git_place, "ann")
     killed(git_place, step)
-    assert ann.path.exists() or told(git_place) == (["ann"] if step == "told" else [])
+    assert ann.path.exists() or cleaned_agents(git_place) == (["ann"] if step == "told" else [])
     assert look(git_place) == []
     if step in ("rescued", "cleaning noted"):  # nothing was taken away yet
         assert (ann.path / "new").read_text() == "of ann\n"
-        assert told(git_place) == []
+        assert cleaned_agents(git_place) == []
         assert clean(git_place) == {"ann": "removed"}
-    assert (told(git_place), files(git_place), in_work(git_place)) == (["ann"], [], 0)
+    assert (cleaned_agents(git_place), files(git_place), in_work(git_place)) == (["ann"], [], 0)
     assert ann.branch not in git_place.vcs().branches()
     (rescue,) = git_place.vcs().saved_refs("rescue/ann/").values()
     assert git_place.repository.content(rescue, "new") == "of ann"
@@ -122,7 +122,7 @@ def test_a_new_worktree_in_the_same_place_is_left_alone(git_place: Place, step: 
     again = git_place.add("ann", state="waiting")
     again.put("fresh", "fresh\n")
     assert look(git_place) == []
-    assert (told(git_place), files(git_place), in_work(git_place)) == (["ann"], ["ann"], 0)
+    assert (cleaned_agents(git_place), files(git_place), in_work(git_place)) == (["ann"], ["ann"], 0)
     assert (again.path / "fresh").read_text() == "fresh\n"
     assert again.vcs().current_branch() == again.branch
 
@@ -133,12 +133,12 @@ def test_what_was_put_into_it_after_the_kill_is_saved_too(git_place: Place) -> N
     ann.put("late", "late\n")
     assert look(git_place) == []
     assert clean(git_place) == {"ann": "removed"}
-    found = [git_place.repository.tree(each) for each in git_place.vcs().saved_refs("rescue/ann/").values()]
-    assert any("late" in each for each in found)
-    assert told(git_place) == ["ann"]
+    trees = [git_place.repository.tree(ref) for ref in git_place.vcs().saved_refs("rescue/ann/").values()]
+    assert any("late" in tree for tree in trees)
+    assert cleaned_agents(git_place) == ["ann"]
 
 
-def test_a_branch_that_lands_after_its_worktree_was_cleaned_goes_untold(git_place: Place) -> None:
+def test_a_branch_that_lands_after_its_worktree_was_cleaned_goes_without_an_event(git_place: Place) -> None:
     ann = git_place.add("ann")
     ann.put("done")
     ann.vcs().commit("Work")
@@ -147,7 +147,7 @@ def test_a_branch_that_lands_after_its_worktree_was_cleaned_goes_untold(git_plac
     run(git_place.root, "git", "merge", "-q", "--ff-only", ann.branch)
     assert clean(git_place) == {"ann": "removed"}
     assert ann.branch not in git_place.vcs().branches()
-    assert told(git_place) == ["ann"]
+    assert cleaned_agents(git_place) == ["ann"]
 
 
 def test_a_cleaning_that_is_refused_leaves_no_trace(git_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,5 +160,5 @@ def test_a_cleaning_that_is_refused_leaves_no_trace(git_place: Place, monkeypatc
     ann = used(git_place, "ann")
     monkeypatch.setattr(Git, "remove_checkout", refuse)
     assert clean(git_place) == {"ann": "kept"}
-    assert (told(git_place), in_work(git_place)) == ([], 0)
+    assert (cleaned_agents(git_place), in_work(git_place)) == ([], 0)
     assert (ann.path / "new").exists()

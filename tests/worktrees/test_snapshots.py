@@ -49,12 +49,12 @@ def test_turns_are_listed_with_what_each_changed(place: Place) -> None:
     ann.put("README.md", "changed\n")
     take(ann, 10)
     ctx = place.context()
-    found = snapshots.list_snapshots(ctx, "ann")
+    turns = snapshots.list_snapshots(ctx, "ann")
     ctx.close()
-    assert [(each.turn, set(each.files)) for each in found] == [(1, {"a"}), (2, set()), (10, {"README.md", "b"})]
-    assert found[0].ref == f"refs/rookery/{first}"
-    assert found[0].commit == place.vcs().saved_refs()[first]
-    assert all(each.at for each in found)
+    assert [(turn.turn, set(turn.files)) for turn in turns] == [(1, {"a"}), (2, set()), (10, {"README.md", "b"})]
+    assert turns[0].ref == f"refs/rookery/{first}"
+    assert turns[0].commit == place.vcs().saved_refs()[first]
+    assert all(turn.at for turn in turns)
 
 
 def test_the_end_of_a_turn_is_taken_again_after_a_kill(git_place: Place) -> None:
@@ -95,11 +95,11 @@ def test_a_turn_is_restored_and_what_was_there_is_kept(place: Place) -> None:
     take(ann, 2)
     with pytest.raises(DirtyCheckout):
         restore(place, "ann", 1)
-    made = restore(place, "ann", 1, force=True)
+    restored = restore(place, "ann", 1, force=True)
     assert (ann.path / "a").read_text() == "1\n"
     assert not (ann.path / "b").exists()
-    assert made.rescue is not None
-    kept = place.vcs().saved_refs()[made.rescue.removeprefix("refs/rookery/")]
+    assert restored.rescue is not None
+    kept = place.vcs().saved_refs()[restored.rescue.removeprefix("refs/rookery/")]
     assert place.repository.content(kept, "b") == "2"
     restore(place, "ann", 2, force=True)
     assert (ann.path / "b").read_text() == "2\n"
@@ -115,8 +115,8 @@ def test_a_worktree_that_was_cleaned_is_made_again(place: Place) -> None:
     Cleaner(ctx).clean()
     ctx.close()
     assert not ann.path.exists()
-    made = restore(place, "ann", 1)
-    assert made.was_recreated
+    restored = restore(place, "ann", 1)
+    assert restored.was_recreated
     assert (ann.path / "a").read_text() == "1\n"
     assert ann.vcs().current_branch() == ann.branch
     assert ann.vcs().current_commit() == tip
@@ -143,7 +143,7 @@ def test_an_agent_at_work_is_not_disturbed(git_place: Place, state: str) -> None
         restore(git_place, "ann", 1, force=True)
 
 
-def test_what_is_not_there_is_said(git_place: Place) -> None:
+def test_what_is_not_there_is_reported(git_place: Place) -> None:
     git_place.add("ann")
     with pytest.raises(NotFound, match="turn 7"):
         restore(git_place, "ann", 7)

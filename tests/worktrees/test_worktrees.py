@@ -1,4 +1,4 @@
-"""Worktrees of agents: made, proved, looked at and taken back."""
+"""Worktrees of agents are made, checked, inspected and removed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_killed_in_the_middle_of_the_checkout_it_is_finished(git_place: Place) -
     assert not (path / "z.txt").exists()
     run(root, "git", "config", "filter.trap.smudge", "cat")
     assert create(place) == path
-    assert {each.name for each in path.iterdir()} >= {"a.txt", "m.trap", "z.txt"}
+    assert {entry.name for entry in path.iterdir()} >= {"a.txt", "m.trap", "z.txt"}
     assert place.repository.vcs(path).status().is_clean
     assert place.vcs().lock_state(str(path)) is None
     assert undo(place) == ""
@@ -104,8 +104,8 @@ def test_what_a_killed_git_leaves_is_cleared(git_place: Place, leftover: str) ->
     registration = place.root / ".git" / "worktrees" / "ann"
     (registration / "locked").write_text("initializing")
     pointer = (path / ".git").read_text()
-    for each in path.iterdir():
-        each.unlink()
+    for entry in path.iterdir():
+        entry.unlink()
     if leftover == "registration":
         path.rmdir()
     if "pointer" in leftover:
@@ -123,7 +123,7 @@ def test_foreign_content_is_refused_and_kept(place: Place) -> None:
     (path / "file").write_text("precious")
     with pytest.raises(InvalidState):
         create(place)
-    assert [each.name for each in path.iterdir()] == ["file"]
+    assert [entry.name for entry in path.iterdir()] == ["file"]
 
 
 def test_one_that_was_worked_in_is_not_taken_for_a_fresh_one(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""The user's own checkout is as the user left it, but for what has landed; and the repository is whole."""
+"""The user's own checkout is as the user left it, except for what has landed, and the repository is whole."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _STATUS = {"untracked": "?? ", "modified": " M ", "staged": "A  "}
 
 def check_users_files(repo: Path, files: list[UsersFile]) -> Iterator[Violation]:
     """The user's files have the same bytes, and nothing has written them."""
-    for each in files:
-        if not (repo / each.path).is_file():
-            yield Violation("checkout", f"the user's file {each.path} is gone")
+    for file in files:
+        if not (repo / file.path).is_file():
+            yield Violation("checkout", f"the user's file {file.path} is gone")
             continue
-        now = describe(repo, each.path, each.kind)
-        if now.digest != each.digest:
-            yield Violation("checkout", f"the user's file {each.path} has other bytes")
-        elif now.modified_ns != each.modified_ns:
-            yield Violation("checkout", f"the user's file {each.path} was written again (its time has changed)")
+        now = describe(repo, file.path, file.kind)
+        if now.digest != file.digest:
+            yield Violation("checkout", f"the user's file {file.path} has other bytes")
+        elif now.modified_ns != file.modified_ns:
+            yield Violation("checkout", f"the user's file {file.path} was written again (its time has changed)")
 
 
 def check_status(repo: Path, files: list[UsersFile], base: str) -> Iterator[Violation]:
@@ -31,7 +31,7 @@ def check_status(repo: Path, files: list[UsersFile], base: str) -> Iterator[Viol
     if head != base:
         yield Violation("checkout", f"HEAD is on {head}, and was on {base}")
     shown = set(git(repo, "status", "--porcelain", "--untracked-files=all").splitlines())
-    wanted = {_STATUS[each.kind] + each.path for each in files}
+    wanted = {_STATUS[file.kind] + file.path for file in files}
     for line in sorted(shown - wanted):
         yield Violation("checkout", f"git status shows {line!r}, which is not the user's")
     for line in sorted(wanted - shown):

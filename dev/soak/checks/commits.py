@@ -40,9 +40,9 @@ def check_base(repo: Path, scratch: Path, base: str) -> Iterator[Violation]:
             [sys.executable, "-I", "-S", GATE], cwd=scratch, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            said = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            last_line = (done.stderr.strip().splitlines() or ["no output"])[-1]
             title = git(repo, "log", "-1", "--format=%s", commit).strip()
-            yield Violation("base", f"commit {commit} of {base} ({title}) does not pass the gate: {said}")
+            yield Violation("base", f"commit {commit} of {base} ({title}) does not pass the gate: {last_line}")
 
 
 def registered(repo: Path, base: str) -> list[str]:

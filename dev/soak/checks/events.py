@@ -31,7 +31,7 @@ def check_events(db: sqlite3.Connection) -> Iterator[Violation]:
 
 def check_states(db: sqlite3.Connection) -> Iterator[Violation]:
     """What the events say of agents and landings is what the tables say."""
-    told: dict[str, dict[str, Any]] = {}
+    by_events: dict[str, dict[str, Any]] = {}
     for kind, subject, text in db.execute("SELECT type, subject, data FROM events ORDER BY seq"):
         family = kind.partition(".")[0]
         if family not in ("agent", "merge"):
@@ -39,21 +39,21 @@ def check_states(db: sqlite3.Connection) -> Iterator[Violation]:
         data = json.loads(text)
         whole = data.get("session") if family == "agent" else data.get("merge")
         key = (whole or {}).get("id") or data.get("session_id") or subject
-        told.setdefault(key, {}).update(whole or {})
-        told[key].update(data.get("set") or {})
+        by_events.setdefault(key, {}).update(whole or {})
+        by_events[key].update(data.get("set") or {})
     for session, outcome, step in db.execute("SELECT id, outcome, step FROM sessions ORDER BY seq"):
-        yield from _compare("session", session, told, {"outcome": outcome, "step": step})
+        yield from _compare("session", session, by_events, {"outcome": outcome, "step": step})
     for merge, state, candidate in db.execute("SELECT id, state, candidate FROM merges ORDER BY seq"):
-        yield from _compare("merge", merge, told, {"state": state, "candidate": candidate})
+        yield from _compare("merge", merge, by_events, {"state": state, "candidate": candidate})
 
 
-def _compare(kind: str, key: str, told: dict[str, dict[str, Any]], row: dict[str, Any]) -> Iterator[Violation]:
-    if key not in told:
+def _compare(kind: str, key: str, by_events: dict[str, dict[str, Any]], row: dict[str, Any]) -> Iterator[Violation]:
+    if key not in by_events:
         yield Violation("events", f"{kind} {key} is there, and no event tells of it")
         return
     for name, value in row.items():
-        if told[key].get(name) != value:
-            yield Violation("events", f"{kind} {key} has {name} {value}, and by its events {told[key].get(name)}")
+        if by_events[key].get(name) != value:
+            yield Violation("events", f"{kind} {key} has {name} {value}, and by its events {by_events[key].get(name)}")
 
 
 _ONCE = {
@@ -67,7 +67,7 @@ _ONCE_FOR_SUBJECT = ("task.created", "merge.landed", "worktree.cleaned")
 
 
 def check_once(db: sqlite3.Connection) -> Iterator[Violation]:
-    """What happens once in the life of something is told once: no agent here gets another's name, nothing is undone."""
+    """What can happen only once has one event: here no agent gets the name of another, and nothing is undone."""
     for kind, path in _ONCE.items():
         yield from _check_doubles(db, kind, f"json_extract(data, '{path}')")
     for kind in _ONCE_FOR_SUBJECT:
@@ -82,9 +82,9 @@ def _check_doubles(db: sqlite3.Connection, kind: str, key: str) -> Iterator[Viol
 
 def check_doctor(report: dict[str, Any]) -> Iterator[Violation]:
     """The doctor finds nothing in what concerns the project's state."""
-    for each in report["checks"]:
-        if each["category"] in _CATEGORIES and each["status"] != "ok":
-            yield Violation("doctor", f"{each['category']}/{each['name']}: {each['message']}")
+    for check in report["checks"]:
+        if check["category"] in _CATEGORIES and check["status"] != "ok":
+            yield Violation("doctor", f"{check['category']}/{check['name']}: {check['message']}")
 
 
 def check_calls(calls: Iterable[Call], ledger: Ledger) -> Iterator[Violation]:
@@ -94,11 +94,13 @@ def check_calls(calls: Iterable[Call], ledger: Ledger) -> Iterator[Violation]:
         if call.is_hung:
             yield Violation("calls", f"rook {words} did not end")
         elif "Traceback" in call.err or (call.status not in _ORDERLY and not call.is_killed):
-            said = (call.err.strip() or call.out.strip())[-600:]
-            yield Violation("calls", f"rook {words} ended with {call.status}: {said}")
-    for each in ledger.troubles:
-        words = " ".join(str(word)[:60] for word in each["words"])
-        status = each.get("status", each["what"])
+            output = (call.err.strip() or call.out.strip())[-600:]
+            yield Violation("calls", f"rook {words} ended with {call.status}: {output}")
+    for trouble in ledger.troubles:
+        words = " ".join(str(word)[:60] for word in trouble["words"])
+        status = trouble.get("status", trouble["what"])
         if status == -9:
             continue
-        yield Violation("calls", f"in a turn of {each['agent']}: {words} ended with {status}: {each['err'][-600:]}")
+        yield Violation(
+            "calls", f"in a turn of {trouble['agent']}: {words} ended with {status}: {trouble['err'][-600:]}"
+        )

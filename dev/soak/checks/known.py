@@ -40,13 +40,13 @@ crashed agent's task is given to another one, and zombies are no leftovers."""
 
 
 def sort_out(
-    found: list[Violation], faults: Sequence[Known] = KNOWN
+    violations: list[Violation], faults: Sequence[Known] = KNOWN
 ) -> tuple[list[Violation], list[tuple[Known, Violation]]]:
     """What is new, and what is known with the fault that it is one of."""
     fresh: list[Violation] = []
     known: list[tuple[Known, Violation]] = []
-    for violation in found:
-        fault = next((each for each in faults if each.fits(violation)), None)
+    for violation in violations:
+        fault = next((known_fault for known_fault in faults if known_fault.fits(violation)), None)
         if fault is None:
             fresh.append(violation)
         else:

@@ -14,15 +14,15 @@ from dev.soak.processes import Process
 _WORKTREES = ".rookery/worktrees"
 
 
-def check_processes(found: Iterable[Process]) -> Iterator[Violation]:
+def check_processes(running: Iterable[Process]) -> Iterator[Violation]:
     """No process of the project is alive."""
-    for each in found:
-        if not each.is_zombie:
-            yield Violation("leftovers", f"process {each.pid} ({each.kind}) is alive: {each.words[:200]}")
+    for process in running:
+        if not process.is_zombie:
+            yield Violation("leftovers", f"process {process.pid} ({process.kind}) is alive: {process.words[:200]}")
 
 
 def check_locks(repo: Path) -> Iterator[Violation]:
-    """Git has no lock, and nobody holds one of the project's own."""
+    """Git has no lock, and no process holds one of the project's own."""
     for folder, _, names in os.walk(repo / ".git"):
         for name in sorted(names):
             if name.endswith(".lock"):
@@ -52,7 +52,7 @@ def check_folders(repo: Path, temporary: Path) -> Iterator[Violation]:
 
 def check_worktrees(repo: Path, listed: list[dict[str, Any]]) -> Iterator[Violation]:
     """Every worktree on the disk or in git is one that `rook worktree list` knows, and the other way round."""
-    known = {each["path"] for each in listed}
+    known = {worktree["path"] for worktree in listed}
     folder = repo / _WORKTREES
     there = {str(path) for path in folder.iterdir()} if folder.is_dir() else set()
     blocks = git(repo, "worktree", "list", "--porcelain", "-z").split("\0\0")

@@ -1,4 +1,4 @@
-"""Every message is there once, and was told once: in one turn that ended well, and no other."""
+"""Every message is there once, and exactly one turn that ended well showed it to its agent."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ _HUMAN = "human"
 
 
 def check_sent(db: sqlite3.Connection, ledger: Ledger) -> Iterator[Violation]:
-    """What an agent was told to be sent is there, and nothing that it sent once is there twice."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Every message that `rook` reported as sent is there, and none is there twice."""
+    by_nonce: dict[str, list[str]] = defaultdict(list)
     for message, body in db.execute("SELECT id, body FROM messages WHERE body LIKE 'nonce %'"):
-        found[body.split()[1]].append(message)
+        by_nonce[body.split()[1]].append(message)
     for nonce, ids in sorted(ledger.sent.items()):
-        if found.get(nonce, []) != ids:
-            yield Violation("mail", f"message {nonce} was sent as {ids}, and is there as {found.get(nonce, [])}")
-    for nonce, messages in sorted(found.items()):
+        if by_nonce.get(nonce, []) != ids:
+            yield Violation("mail", f"message {nonce} was sent as {ids}, and is there as {by_nonce.get(nonce, [])}")
+    for nonce, messages in sorted(by_nonce.items()):
         if len(messages) > 1:
             yield Violation("mail", f"message {nonce} was sent once, and is there {len(messages)} times: {messages}")
         if nonce not in ledger.tried:
-            yield Violation("mail", f"message {messages} with number {nonce} is there, and nobody sent it")
+            yield Violation("mail", f"message {messages} with number {nonce} is there, and no agent sent it")
 
 
-def check_told(db: sqlite3.Connection, ledger: Ledger) -> Iterator[Violation]:
-    """Each message to an agent was told in just one turn that ended well, and is read because of that turn."""
+def check_delivery(db: sqlite3.Connection, ledger: Ledger) -> Iterator[Violation]:
+    """Exactly one turn that ended well showed an agent its message, and because of that turn the message is read."""
     state = dict(db.execute("SELECT id, state FROM turns"))
-    told: dict[str, list[str]] = defaultdict(list)
+    turns_of: dict[str, list[str]] = defaultdict(list)
     for turn, looks in sorted(ledger.turns.items()):
         if state.get(turn) in _SETTLED:
             for message in looks.ids:
-                told[message].append(turn)
+                turns_of[message].append(turn)
     query = "SELECT id, recipient, type, turn_id, read_at FROM messages WHERE recipient <> ? ORDER BY seq"
     for message, recipient, kind, turn, read_at in db.execute(query, (_HUMAN,)):
         name = f"{kind} {message} to {recipient}"
-        turns = told[message]
+        turns = turns_of[message]
         if len(turns) > 1:
             yield Violation("mail", f"{name} was told in {len(turns)} turns that ended well: {turns}")
         if turns and read_at is None:

@@ -22,16 +22,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What one turn was told, by the agent's own record."""
+    """The messages that one turn showed, by the agent's own record."""
 
     ids: set[str] = field(default_factory=set)
     is_noted: bool = False
     """True if the turn's prompt was written down."""
     is_whole: bool = True
-    """False if something that the turn was told may be missing from the record."""
+    """False if a message that the turn showed may be missing from the record."""
 
     def lacks(self, message: str) -> bool:
-        """True if the turn was surely not told the message."""
+        """True if the turn surely did not show the message."""
         return self.is_noted and self.is_whole and message not in self.ids
 
 
@@ -65,7 +65,7 @@ def read_ledger(folder: Path) -> Ledger:
 def gather(lines: list[dict[str, Any]]) -> Ledger:
     """The ledger that these lines make."""
     commits: dict[str, str] = {}
-    told: dict[str, set[str]] = defaultdict(set)
+    ids: dict[str, set[str]] = defaultdict(set)
     noted, folded = set(), set()
     open_looks: set[tuple[str, int]] = set()
     tried, sent, troubles = set(), {}, []
@@ -75,14 +75,14 @@ def gather(lines: list[dict[str, Any]]) -> Ledger:
             commits |= {commit: line["agent"] for commit in line["commits"] if commit not in commits}
         elif what == "turn":
             noted.add(turn)
-            told[turn].update(line["ids"])
+            ids[turn].update(line["ids"])
             if line.get("folded"):
                 folded.add(turn)
         elif what == "look":
             open_looks.add((turn, line["number"]))
         elif what == "looked":
             open_looks.discard((turn, line["number"]))
-            told[turn].update(line["ids"])
+            ids[turn].update(line["ids"])
         elif what == "send":
             tried.add(line["nonce"])
         elif what == "sent":
@@ -90,7 +90,7 @@ def gather(lines: list[dict[str, Any]]) -> Ledger:
         elif what in ("call", "gave_up", "broken"):
             troubles.append(line)
     cut = folded | {turn for turn, _ in open_looks}
-    turns = {turn: Looks(told[turn], turn in noted, turn not in cut) for turn in set(told) | noted | cut}
+    turns = {turn: Looks(ids[turn], turn in noted, turn not in cut) for turn in set(ids) | noted | cut}
     return Ledger(commits, turns, tried, sent, troubles)
 
 
@@ -106,7 +106,7 @@ def open_snapshot(database: Path) -> sqlite3.Connection:
 
 
 def open_copy(database: Path, folder: Path) -> sqlite3.Connection:
-    """A copy of the database with its log, to be looked at when nobody writes any more."""
+    """A copy of the database with its log, for use when no process writes any more."""
     folder.mkdir(exist_ok=True)
     for suffix in ("", "-wal"):
         source = database.with_name(database.name + suffix)

@@ -18,7 +18,7 @@ def check_tasks(repo: Path, db: sqlite3.Connection, keys: dict[str, str], base: 
     """Completed means landed, both ways round. `keys` gives the part that a task was to bring."""
     parts = Counter(registered(repo, base))
     states = dict(db.execute("SELECT id, state FROM tasks"))
-    for task, key in sorted(keys.items(), key=lambda each: each[1]):
+    for task, key in sorted(keys.items(), key=lambda item: item[1]):
         state, count = states.get(task), parts[key]
         if state is None:
             yield Violation("tasks", f"task {task} ({key}) is gone")
@@ -82,5 +82,5 @@ def check_caps(
         yield Violation("caps", f"programs of {most_seen} agents ran at once, and {limit} may")
     if most_shown > limit:
         yield Violation("caps", f"rook status showed {most_shown} living agents, and {limit} may be")
-    for each in sorted(set(doubles)):
-        yield Violation("caps", f"two programs ran for one session at once: {each}")
+    for double in sorted(set(doubles)):
+        yield Violation("caps", f"two programs ran for one session at once: {double}")

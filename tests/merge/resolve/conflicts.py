@@ -16,17 +16,17 @@ def sides(path: str, base: str | None, ours: str, theirs: str, **more: tuple[str
     return Sides(path, None if base is None else _text(base), _text(ours), _text(theirs), **history)  # type: ignore[arg-type]
 
 
-def resolved(given: Sides, *rules: str, lineage: Lineage | None = None) -> Resolved:
+def resolved(conflict: Sides, *rules: str, lineage: Lineage | None = None) -> Resolved:
     """The result; fails if there is none, or if another rule made it."""
-    got = resolve(given, lineage=lineage, settings=Settings(rules=ALL))
+    got = resolve(conflict, lineage=lineage, settings=Settings(rules=ALL))
     assert isinstance(got, Resolved), got
     assert tuple(hunk.rule for hunk in got.hunks) == rules
     return got
 
 
-def declined(given: Sides, settings: Settings | None = None, *, lineage: Lineage | None = None) -> Declined:
+def declined(conflict: Sides, settings: Settings | None = None, *, lineage: Lineage | None = None) -> Declined:
     """Why there is no result; fails if there is one."""
-    got = resolve(given, lineage=lineage, settings=settings or Settings(rules=ALL))
+    got = resolve(conflict, lineage=lineage, settings=settings or Settings(rules=ALL))
     assert isinstance(got, Declined), got
     return got
 

@@ -7,13 +7,13 @@ from .conflicts import declined, resolved, sides
 
 def test_definitions_of_different_names_are_both_kept() -> None:
     base = "def a():\n    return 1\n"
-    given = sides(
+    conflict = sides(
         "a.py",
         base,
         base + "\n\ndef ours():\n    print('from here')\n",
         base + "\n\nclass Theirs:\n    colour = 'blue'\n",
     )
-    got = resolved(given, "definitions").content.decode()
+    got = resolved(conflict, "definitions").content.decode()
 
     assert "def ours():\n    print('from here')\n" in got
     assert "class Theirs:\n    colour = 'blue'\n" in got
@@ -73,13 +73,13 @@ def test_what_the_other_side_once_had_is_not_new() -> None:
 
 
 def test_items_of_a_list_are_both_kept() -> None:
-    given = sides(
+    conflict = sides(
         "a.py",
         "NAMES = [\n    'zero',\n]\n",
         "NAMES = [\n    'zero',\n    'one is ours',\n]\n",
         "NAMES = [\n    'zero',\n    'two comes from them',\n]\n",
     )
-    got = resolved(given, "items").content
+    got = resolved(conflict, "items").content
 
     assert got == b"NAMES = [\n    'zero',\n    'one is ours',\n    'two comes from them',\n]\n"
 
@@ -99,20 +99,20 @@ def test_arms_of_a_match_are_both_kept() -> None:
 
 
 def test_what_is_ignored_is_a_list() -> None:
-    given = sides(".gitignore", "a\n", "a\nbuild/out\n", "a\n*.cache\n")
+    conflict = sides(".gitignore", "a\n", "a\nbuild/out\n", "a\n*.cache\n")
 
-    assert resolved(given, "entries").content == b"a\nbuild/out\n*.cache\n"
+    assert resolved(conflict, "entries").content == b"a\nbuild/out\n*.cache\n"
 
 
 def test_entries_of_a_list_in_prose_are_both_kept() -> None:
-    given = sides(
+    conflict = sides(
         "CHANGES.md",
         "# New\n\n* Old point.\n",
         "# New\n\n* Fix the parser.\n* Old point.\n",
         "# New\n\n* Sell more things.\n* Old point.\n",
     )
 
-    assert resolved(given, "entries").content == b"# New\n\n* Fix the parser.\n* Sell more things.\n* Old point.\n"
+    assert resolved(conflict, "entries").content == b"# New\n\n* Fix the parser.\n* Sell more things.\n* Old point.\n"
 
 
 def test_a_heading_may_belong_to_what_follows() -> None:

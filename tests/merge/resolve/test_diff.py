@@ -47,9 +47,9 @@ def test_an_insertion_is_seen_as_far_down_as_it_can_be() -> None:
 
 @given(LINES, LINES)
 def test_a_side_that_changed_nothing_gives_way(base: list[str], side: list[str]) -> None:
-    for found in (regions(base, base, side), regions(base, side, base)):
+    for parts in (regions(base, base, side), regions(base, side, base)):
         merged: list[str] = []
-        for region in found:
+        for region in parts:
             assert region.settled is not None
             merged += region.settled
         assert merged == side
@@ -57,12 +57,12 @@ def test_a_side_that_changed_nothing_gives_way(base: list[str], side: list[str])
 
 @given(LINES, LINES, LINES)
 def test_regions_tile_all_three_versions(base: list[str], ours: list[str], theirs: list[str]) -> None:
-    found = list(regions(base, ours, theirs))
+    parts = list(regions(base, ours, theirs))
 
-    assert [line for region in found for line in region.base] == base
-    assert [line for region in found for line in region.ours] == ours
-    assert [line for region in found for line in region.theirs] == theirs
-    for region in found:
+    assert [line for region in parts for line in region.base] == base
+    assert [line for region in parts for line in region.ours] == ours
+    assert [line for region in parts for line in region.theirs] == theirs
+    for region in parts:
         assert tuple(base[region.start : region.start + len(region.base)]) == region.base
         assert tuple(ours[region.ours_start : region.ours_start + len(region.ours)]) == region.ours
         assert tuple(theirs[region.theirs_start : region.theirs_start + len(region.theirs)]) == region.theirs
@@ -77,15 +77,15 @@ def test_it_does_not_matter_who_is_ours(base: list[str], ours: list[str], theirs
 
 
 def test_changes_that_touch_are_in_conflict() -> None:
-    found = [region.settled for region in regions(["a", "b", "c"], ["A", "b", "c"], ["a", "B", "c"])]
+    settled = [region.settled for region in regions(["a", "b", "c"], ["A", "b", "c"], ["a", "B", "c"])]
 
-    assert found[0] is None
+    assert settled[0] is None
 
 
 def test_changes_with_a_line_between_them_are_not() -> None:
-    found = [region.settled for region in regions(["a", "b", "c"], ["A", "b", "c"], ["a", "b", "C"])]
+    settled = [region.settled for region in regions(["a", "b", "c"], ["A", "b", "c"], ["a", "b", "C"])]
 
-    assert [line for lines in found for line in lines or ["conflict"]] == ["A", "b", "C"]
+    assert [line for lines in settled for line in lines or ["conflict"]] == ["A", "b", "C"]
 
 
 def test_two_functions_at_the_same_place_are_in_conflict_however_their_blank_lines_are_seen() -> None:

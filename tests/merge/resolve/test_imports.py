@@ -6,13 +6,13 @@ from .conflicts import declined, resolved, sides
 
 
 def test_statements_of_both_sides_are_kept_in_order() -> None:
-    given = sides(
+    conflict = sides(
         "a.py",
         "from shop import cart\n\ncart()\n",
         "from shop import cart\nfrom shop.price import price\n\ncart()\nprice()\n",
         "from shop import cart\nfrom shop.stock import stock\n\nstock()\ncart()\n",
     )
-    got = resolved(given, "imports")
+    got = resolved(conflict, "imports")
 
     assert got.content.startswith(
         b"from shop import cart\nfrom shop.price import price\nfrom shop.stock import stock\n"
@@ -20,7 +20,7 @@ def test_statements_of_both_sides_are_kept_in_order() -> None:
     assert got.covers == ()
 
 
-def test_a_line_that_would_have_to_be_written_anew_is_left() -> None:
+def test_a_line_that_would_have_to_be_rewritten_is_left() -> None:
     declined(
         sides(
             "a.py",
@@ -43,17 +43,17 @@ def test_a_name_that_one_side_took_out_is_for_others_to_decide() -> None:
 
 
 def test_a_name_that_is_still_used_is_not_taken_out() -> None:
-    given = sides(
+    conflict = sides(
         "a.py",
         "from shop import cart, old\n\nx = 1\ncart()\n",
         "from shop import cart\n\nx = 1\ncart()\n",
         "from shop import cart, new, old\n\nx = 1\ncart(new, old)\n",
     )
 
-    declined(given)
+    declined(conflict)
 
 
-def test_a_name_that_nobody_uses_is_a_sign_of_something_else() -> None:
+def test_a_name_that_is_never_used_is_a_sign_of_something_else() -> None:
     declined(
         sides(
             "a.py",
@@ -88,24 +88,24 @@ def test_a_module_that_moved_is_left_to_others() -> None:
 
 def test_a_change_within_brackets_is_read_with_its_statement() -> None:
     head = "from shop import (\n    cart,\n"
-    given = sides(
+    conflict = sides(
         "a.py",
         f"{head}    zoo,\n)\n\ncart(zoo)\n",
         f"{head}    price,\n    zoo,\n)\n\ncart(zoo)\nprice()\n",
         f"{head}    stock,\n    zoo,\n)\n\nstock()\ncart(zoo)\n",
     )
 
-    assert b"    cart,\n    price,\n    stock,\n    zoo,\n)" in resolved(given, "imports").content
+    assert b"    cart,\n    price,\n    stock,\n    zoo,\n)" in resolved(conflict, "imports").content
 
 
 def test_typescript() -> None:
-    given = sides(
+    conflict = sides(
         "a.ts",
         "import {\n  a,\n} from './m';\n\na();\n",
         "import {\n  a,\n  b,\n} from './m';\n\na();\nb();\n",
         "import {\n  a,\n  type C,\n} from './m';\nimport d from 'd';\n\nd<C>();\na();\n",
     )
-    got = resolved(given, "imports").content.decode()
+    got = resolved(conflict, "imports").content.decode()
 
     assert got.startswith("import {\n  a,\n  b,\n  type C,\n} from './m';\nimport d from 'd';\n\n")
 
@@ -113,31 +113,31 @@ def test_typescript() -> None:
 def test_statements_in_a_shape_of_their_own_are_kept_whole() -> None:
     ours = "import 'zone.js'; // for the clock of the page\n"
     theirs = "import '@scope/polyfills'; // needed in old browsers\n"
-    given = sides("a.ts", "const z = 1;\n", f"{ours}const z = 1;\n", f"{theirs}const z = 1;\n")
+    conflict = sides("a.ts", "const z = 1;\n", f"{ours}const z = 1;\n", f"{theirs}const z = 1;\n")
 
-    assert resolved(given, "imports").content.decode() == f"{ours}{theirs}const z = 1;\n"
+    assert resolved(conflict, "imports").content.decode() == f"{ours}{theirs}const z = 1;\n"
 
 
 def test_go() -> None:
-    given = sides(
+    conflict = sides(
         "a.go",
         'package a\n\nimport (\n\t"fmt"\n\t"time"\n)\n\nvar x = fmt.A + time.B\n',
         'package a\n\nimport (\n\t"fmt"\n\t"os"\n\t"time"\n)\n\nvar x = fmt.A + time.B\n\nvar o = os.C\n',
         'package a\n\nimport (\n\t"fmt"\n\t"sync"\n\t"time"\n)\n\nvar s = sync.D\n\nvar x = fmt.A + time.B\n',
     )
 
-    assert b'\t"fmt"\n\t"os"\n\t"sync"\n\t"time"\n' in resolved(given, "imports").content
+    assert b'\t"fmt"\n\t"os"\n\t"sync"\n\t"time"\n' in resolved(conflict, "imports").content
 
 
 def test_rust() -> None:
-    given = sides(
+    conflict = sides(
         "a.rs",
         "use std::io;\n\nfn a() { io() }\n",
         "use std::fs;\nuse std::io;\n\nfn a() { io() }\n\nfn b() { fs() }\n",
         "use std::env;\nuse std::io;\n\nfn c() { env() }\n\nfn a() { io() }\n",
     )
 
-    assert b"use std::env;\nuse std::fs;\nuse std::io;\n" in resolved(given, "imports").content
+    assert b"use std::env;\nuse std::fs;\nuse std::io;\n" in resolved(conflict, "imports").content
 
 
 def test_code_between_imports_is_no_import() -> None:

@@ -55,11 +55,11 @@ def test_where_there_is_no_parser_nothing_is_said(path: str) -> None:
 
 
 def test_a_lock_file_is_known_by_its_name_alone() -> None:
-    found = lockfile_of("web/package-lock.json")
+    lockfile = lockfile_of("web/package-lock.json")
 
-    assert found is not None
-    assert found.program == "npm"
-    assert found.command[0] == found.program
-    assert "package.json" in found.manifests
+    assert lockfile is not None
+    assert lockfile.program == "npm"
+    assert lockfile.command[0] == lockfile.program
+    assert "package.json" in lockfile.manifests
     assert lockfile_of("web/package-lock.json.txt") is None
     assert lockfile_of("my-yarn.lock") is None

@@ -63,7 +63,7 @@ def test_both_ways_round_the_same_lines_come_out(
 
     assert isinstance(one, Resolved) == isinstance(other, Resolved)
     if isinstance(one, Resolved) and isinstance(other, Resolved):
-        assert _told(one) == _told(other)
+        assert _lines(one) == _lines(other)
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=5, max_size=30), st.data())
@@ -164,19 +164,19 @@ def test_a_result_that_would_not_parse_is_declined() -> None:
 
 
 def test_a_rule_that_loses_a_line_and_does_not_say_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
-    said = RuleAnswer("version", ("ours",), "so it is", replaces=True)
-    monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
+    conflict = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
+    answer = RuleAnswer("version", ("ours",), "so it is", replaces=True)
+    monkeypatch.setitem(RULES, "version", lambda _region, _case: answer)
 
-    assert "lost: 'theirs'" in declined(given).reason
+    assert "lost: 'theirs'" in declined(conflict).reason
 
 
 def test_a_rule_that_may_replace_nothing_has_to_keep_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
-    said = RuleAnswer("version", ("ours",), "so it is", drops=True)
-    monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
+    conflict = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
+    answer = RuleAnswer("version", ("ours",), "so it is", drops=True)
+    monkeypatch.setitem(RULES, "version", lambda _region, _case: answer)
 
-    assert "no rule settles" in declined(given).reason
+    assert "no rule settles" in declined(conflict).reason
 
 
 def test_hunks_tell_what_was_done() -> None:
@@ -196,5 +196,5 @@ def test_what_hunks_tell_is_bounded() -> None:
     assert len(hunk.result) <= 4000
 
 
-def _told(got: Resolved) -> list[str]:
+def _lines(got: Resolved) -> list[str]:
     return sorted(line.rstrip() for line in got.content.decode().splitlines() if line.strip())

@@ -50,7 +50,7 @@ class Repository:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Repository:
+def outcomes(tmp_path: Path) -> Repository:
     """Merges of every outcome, one each."""
     repo = Repository(tmp_path / "made")
     repo.merge({"list.md": "* zero\n* ours is one\n"}, {"other.txt": "A\nb\nc\nd\ne\n"}, {})
@@ -98,61 +98,61 @@ def replay() -> Callable[..., str]:
     return run
 
 
-def test_every_outcome_is_counted(made: Repository, replay: Callable[..., str]) -> None:
-    found: dict[str, Any] = json.loads(replay(str(made.folder), "--json", "--rules", "all"))
+def test_every_outcome_is_counted(outcomes: Repository, replay: Callable[..., str]) -> None:
+    report: dict[str, Any] = json.loads(replay(str(outcomes.folder), "--json", "--rules", "all"))
 
-    assert found["merges"] == 7
-    assert found["clean"] == {"same": 1, "different": 0}
-    assert found["conflicted"] == 6
-    assert found["files"] == 6
-    total = found["resolved"]
+    assert report["merges"] == 7
+    assert report["clean"] == {"same": 1, "different": 0}
+    assert report["conflicted"] == 6
+    assert report["files"] == 6
+    total = report["resolved"]
     assert (total["same"], total["other_order"], total["different"]) == (1, 1, 2)
     assert total["lost"] == 1
     assert total["share"] == round(4 / 6, 4)
-    assert found["rules"]["entries"]["resolved"] == 3
-    assert found["rules"]["version"]["lost"] == 1
-    assert sum(found["declined"].values()) == 2
-    assert {example["path"] for example in found["examples"]} == {"list.md", "v"}
+    assert report["rules"]["entries"]["resolved"] == 3
+    assert report["rules"]["version"]["lost"] == 1
+    assert sum(report["declined"].values()) == 2
+    assert {example["path"] for example in report["examples"]} == {"list.md", "v"}
 
 
-def test_it_is_the_same_every_time_and_changes_nothing(made: Repository, replay: Callable[..., str]) -> None:
+def test_it_is_the_same_every_time_and_changes_nothing(outcomes: Repository, replay: Callable[..., str]) -> None:
     def state() -> list[Path]:
-        return sorted(path for path in made.folder.rglob("*"))
+        return sorted(path for path in outcomes.folder.rglob("*"))
 
     before = state()
-    one, other = (json.loads(replay(str(made.folder), "--json")) for _ in range(2))
+    one, other = (json.loads(replay(str(outcomes.folder), "--json")) for _ in range(2))
 
     assert state() == before
-    for found in (one, other):
-        del found["milliseconds"]
+    for report in (one, other):
+        del report["milliseconds"]
     assert one == other
 
 
 def test_a_bare_repository_will_do_and_the_newest_merges_come_first(
-    made: Repository, tmp_path: Path, replay: Callable[..., str]
+    outcomes: Repository, tmp_path: Path, replay: Callable[..., str]
 ) -> None:
-    made.git("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    outcomes.git("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
 
     assert json.loads(replay(str(tmp_path / "bare"), "--json", "--limit", "1"))["declined"]
 
 
-def test_what_git_found_is_kept_where_asked(made: Repository, tmp_path: Path, replay: Callable[..., str]) -> None:
-    words = (str(made.folder), "--json", "--cache", str(tmp_path / "cache"))
+def test_what_git_found_is_kept_where_asked(outcomes: Repository, tmp_path: Path, replay: Callable[..., str]) -> None:
+    words = (str(outcomes.folder), "--json", "--cache", str(tmp_path / "cache"))
     fresh = json.loads(replay(*words))
-    (made.folder / ".git" / "HEAD").unlink()
+    (outcomes.folder / ".git" / "HEAD").unlink()
     kept = json.loads(replay(*words))
 
     assert kept["resolved"] == fresh["resolved"]
 
 
-def test_rules_can_be_measured_alone(made: Repository, replay: Callable[..., str]) -> None:
-    found = json.loads(replay(str(made.folder), "--json", "--rules", "version"))
+def test_rules_can_be_measured_alone(outcomes: Repository, replay: Callable[..., str]) -> None:
+    report = json.loads(replay(str(outcomes.folder), "--json", "--rules", "version"))
 
-    assert set(found["rules"]) == {"version"}
+    assert set(report["rules"]) == {"version"}
 
 
-def test_people_get_a_table(made: Repository, replay: Callable[..., str]) -> None:
-    shown = replay(str(made.folder))
+def test_people_get_a_table(outcomes: Repository, replay: Callable[..., str]) -> None:
+    shown = replay(str(outcomes.folder))
 
     assert "text files measured      6" in shown
     assert "entries" in shown
@@ -165,10 +165,10 @@ def test_merges_that_were_committed_with_markers_are_no_measure(tmp_path: Path, 
         {"list.md": "* zero\n* some bread\n"},
         {"list.md": "* zero\n<<<<<<< main\n* an apple\n=======\n* some bread\n>>>>>>> topic\n"},
     )
-    found = json.loads(replay(str(repo.folder), "--json"))
+    report = json.loads(replay(str(repo.folder), "--json"))
 
-    assert found["files"] == 0
-    assert found["left_out"] == {"committed with conflict markers": 1}
+    assert report["files"] == 0
+    assert report["left_out"] == {"committed with conflict markers": 1}
 
 
 def test_earlier_versions_are_read_from_both_sides(tmp_path: Path, replay: Callable[..., str]) -> None:
@@ -180,9 +180,9 @@ def test_earlier_versions_are_read_from_both_sides(tmp_path: Path, replay: Calla
     repo.commit("Go on", {"other.txt": "a\nb\nand\nfirst\nagain\nd\ne\n"})
     repo.git("merge", "-q", "--no-commit", "topic", fine=(0, 1))
     repo.commit("Merge", {"other.txt": "a\nb\nand\nfirst\nagain\nd\ne\n", "n": "by hand\n"})
-    found = json.loads(replay(str(repo.folder), "--json"))
+    report = json.loads(replay(str(repo.folder), "--json"))
 
-    assert found["rules"]["superseded"]["same"] == 1
+    assert report["rules"]["superseded"]["same"] == 1
 
 
 def test_a_side_that_went_on_is_known_by_all_files_of_its_merge(tmp_path: Path, replay: Callable[..., str]) -> None:
@@ -197,23 +197,23 @@ def test_a_side_that_went_on_is_known_by_all_files_of_its_merge(tmp_path: Path, 
     repo.commit("Go on", dict.fromkeys(names, before.replace("line 4", "second")))
     repo.git("merge", "-q", "--no-commit", "topic", fine=(0, 1))
     repo.commit("Merge", dict.fromkeys(names, before.replace("line 4", "second")) | {"n": "by hand\n"})
-    found = json.loads(replay(str(repo.folder), "--json", "--rules", "all"))
+    report = json.loads(replay(str(repo.folder), "--json", "--rules", "all"))
 
     # The contents are the same in all three, and the same conflict counts once for each path.
-    assert found["rules"]["lineage"] | {"same": 3, "lost": 0} == found["rules"]["lineage"]
+    assert report["rules"]["lineage"] | {"same": 3, "lost": 0} == report["rules"]["lineage"]
 
 
 def test_merges_that_took_one_side_whole_are_no_measure(tmp_path: Path, replay: Callable[..., str]) -> None:
     repo = Repository(tmp_path / "whole")
     repo.merge({"v": "v 1.0.1\n"}, {"v": "v 1.0.2\n"}, {"v": "v 1.0.1\n"})
-    found = json.loads(replay(str(repo.folder), "--json"))
+    report = json.loads(replay(str(repo.folder), "--json"))
 
-    assert found["files"] == 0
-    assert found["left_out"] == {"merge that took one side whole": 1}
+    assert report["files"] == 0
+    assert report["left_out"] == {"merge that took one side whole": 1}
 
 
-@pytest.mark.parametrize(("made_as", "said"), [(None, "there is no folder"), ("folder", "not a git repository")])
-def test_what_is_no_repository_is_told(tmp_path: Path, made_as: str | None, said: str) -> None:
+@pytest.mark.parametrize(("made_as", "complaint"), [(None, "there is no folder"), ("folder", "not a git repository")])
+def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path, made_as: str | None, complaint: str) -> None:
     place = tmp_path / "place"
     if made_as:
         place.mkdir()
@@ -227,5 +227,5 @@ def test_what_is_no_repository_is_told(tmp_path: Path, made_as: str | None, said
     )
 
     assert done.returncode == 1
-    assert said in done.stderr
+    assert complaint in done.stderr
     assert "Traceback" not in done.stderr

@@ -18,9 +18,9 @@ from .conflicts import declined, resolved, sides
 
 class TestWhitespace:
     def test_what_was_added_and_can_be_read_wins_over_tidied_line_ends(self) -> None:
-        given = sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n")
+        conflict = sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n")
 
-        assert resolved(given, "whitespace").content == b"one  \nmore\ntwo\n"
+        assert resolved(conflict, "whitespace").content == b"one  \nmore\ntwo\n"
 
     def test_a_line_that_one_side_tidied_and_the_other_changed_is_left(self) -> None:
         declined(sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "ONE  \ntwo\n"))
@@ -37,8 +37,8 @@ class TestWhitespace:
 
 class TestVersion:
     def test_the_higher_of_two_raised_versions_holds(self) -> None:
-        given = sides("setup.cfg", "shop = 1.9.0\n", "shop = 1.10.0\n", "shop = 1.9.1\n")
-        got = resolved(given, "version")
+        conflict = sides("setup.cfg", "shop = 1.9.0\n", "shop = 1.10.0\n", "shop = 1.9.1\n")
+        got = resolved(conflict, "version")
 
         assert got.content == b"shop = 1.10.0\n"
         assert got.covers == (Loss("theirs", ADDED_MISSING, "shop = 1.9.1"),)
@@ -78,7 +78,7 @@ class TestVersion:
     def test_what_is_not_a_version_raised_twice_is_left(self, base: str, ours: str, theirs: str) -> None:
         declined(sides("a.cfg", base + "\n", ours + "\n", theirs + "\n"))
 
-    def test_a_range_that_nobody_wrote_is_not_made_up(self) -> None:
+    def test_a_range_that_neither_side_wrote_is_not_made_up(self) -> None:
         declined(sides("a.cfg", "k >= 4.0,<5.0\n", "k >= 4.0,<6.0\n", "k >= 4.1,<5.0\n"))
 
 
@@ -88,37 +88,37 @@ class TestSuperseded:
     NEWER = BASE.replace("line 4", "third")
 
     def test_the_side_that_was_the_other_and_went_on_in_several_files_wins(self) -> None:
-        given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
-        got = resolved(given, "lineage", lineage=Lineage("ours", 3))
+        conflict = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
+        got = resolved(conflict, "lineage", lineage=Lineage("ours", 3))
 
         assert got.content == self.NEWER.encode()
         assert Loss("theirs", ADDED_MISSING, "second") in got.covers
 
     def test_it_works_for_theirs_too(self) -> None:
-        given = sides("a.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))
+        conflict = sides("a.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))
 
-        assert resolved(given, "lineage", lineage=Lineage("theirs", 3)).content == self.NEWER.encode()
+        assert resolved(conflict, "lineage", lineage=Lineage("theirs", 3)).content == self.NEWER.encode()
 
     def test_in_one_file_alone_it_may_leave_nothing_out(self) -> None:
-        given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
-        declined(given)
-        declined(given, lineage=Lineage("theirs", 9))
+        conflict = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
+        declined(conflict)
+        declined(conflict, lineage=Lineage("theirs", 9))
 
         more = self.OLDER.replace("second", "second\nmore\nand more")
-        given = sides("a.txt", self.BASE, more, self.OLDER, ours_history=(self.OLDER,))
-        assert resolved(given, "superseded").content == more.encode()
+        conflict = sides("a.txt", self.BASE, more, self.OLDER, ours_history=(self.OLDER,))
+        assert resolved(conflict, "superseded").content == more.encode()
 
     def test_who_rewrote_the_file_did_not_go_on_with_it(self) -> None:
         rewritten = "".join(f"word {number}\n" for number in range(12))
-        given = sides("a.txt", self.BASE, rewritten, self.OLDER, ours_history=(self.OLDER,))
+        conflict = sides("a.txt", self.BASE, rewritten, self.OLDER, ours_history=(self.OLDER,))
 
-        declined(given, lineage=Lineage("ours", 9))
+        declined(conflict, lineage=Lineage("ours", 9))
 
     def test_only_a_side_that_went_on_in_many_files_may_shrink_one(self) -> None:
-        given = sides("a.txt", self.BASE, self.BASE.replace("line 4\n", ""), self.OLDER, ours_history=(self.OLDER,))
+        conflict = sides("a.txt", self.BASE, self.BASE.replace("line 4\n", ""), self.OLDER, ours_history=(self.OLDER,))
 
-        declined(given, lineage=Lineage("ours", 7))
-        assert b"second" not in resolved(given, "lineage", lineage=Lineage("ours", 8)).content
+        declined(conflict, lineage=Lineage("ours", 7))
+        assert b"second" not in resolved(conflict, "lineage", lineage=Lineage("ours", 8)).content
 
     def test_several_files_tell_which_side_went_on(self) -> None:
         ours = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
@@ -138,10 +138,10 @@ class TestSuperseded:
 
     def test_a_side_that_also_took_something_back_does_not_win(self) -> None:
         history = ("a\nsecond\nc\nD\n",)
-        given = sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history)
-        declined(given, lineage=Lineage("ours", 9))
+        conflict = sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history)
+        declined(conflict, lineage=Lineage("ours", 9))
 
-    def test_when_each_was_the_other_nobody_wins(self) -> None:
+    def test_when_each_was_the_other_neither_wins(self) -> None:
         history = {"ours_history": ("a\ny\nc\n",), "theirs_history": ("a\nx\nc\n",)}
 
         declined(sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\ny\nc\n", **history))
@@ -151,16 +151,16 @@ class TestSuperseded:
         declined(sides("a.txt", "a\n", "b\n", "", ours_history=("",)))
 
     def test_history_that_is_no_text_is_passed_over(self) -> None:
-        given = sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\ny\nc\n").replace(ours_history=(b"\xff\0", b""))
+        conflict = sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\ny\nc\n").replace(ours_history=(b"\xff\0", b""))
 
-        assert isinstance(resolve(given), Declined)
+        assert isinstance(resolve(conflict), Declined)
 
 
 class TestContained:
     def test_the_side_that_did_the_same_and_more_wins(self) -> None:
-        given = sides("a.txt", "a\nz\n", "a\none\nz\n", "a\none\ntwo\nz\n")
+        conflict = sides("a.txt", "a\nz\n", "a\none\nz\n", "a\none\ntwo\nz\n")
 
-        assert resolved(given, "contained").content == b"a\none\ntwo\nz\n"
+        assert resolved(conflict, "contained").content == b"a\none\ntwo\nz\n"
 
     def test_a_line_that_only_one_side_deleted_is_not_brought_back(self) -> None:
         declined(sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nold\nnew\nmore\nz\n"))
@@ -172,9 +172,9 @@ class TestContained:
         declined(sides("a.txt", "a\nz\n", "a\none one\ntwo two\nz\n", "a\ntwo two\none one\nthree\nz\n"))
 
     def test_the_same_change_and_more_after_it_wins(self) -> None:
-        given = sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n")
+        conflict = sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n")
 
-        assert resolved(given, "contained").content == b"a\nnew\nmore\nz\n"
+        assert resolved(conflict, "contained").content == b"a\nnew\nmore\nz\n"
 
     def test_more_in_between_is_not_the_same_and_more(self) -> None:
         declined(sides("a.txt", "a\nz\n", "a\none one\ntwo two\nz\n", "a\none one\nand\ntwo two\nz\n"))
@@ -182,25 +182,25 @@ class TestContained:
 
 class TestFields:
     def test_keys_of_both_sides_are_kept(self) -> None:
-        given = sides(
+        conflict = sides(
             "package.json",
             '{\n  "a": "1.0.0",\n  "c": "3.0.0"\n}\n',
             '{\n  "a": "1.0.0",\n  "aa": "1.1.1",\n  "c": "3.0.0"\n}\n',
             '{\n  "a": "1.0.0",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n',
         )
-        got = resolved(given, "fields").content
+        got = resolved(conflict, "fields").content
 
         assert got == b'{\n  "a": "1.0.0",\n  "aa": "1.1.1",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n'
 
     def test_commas_follow_what_was_added_at_the_end(self) -> None:
-        given = sides(
+        conflict = sides(
             "a.json",
             '{\n  "a": 1\n}\n',
             '{\n  "a": 1,\n  "ours": 2\n}\n',
             '{\n  "a": 1,\n  "theirs": 3\n}\n',
         )
 
-        assert resolved(given, "fields").content == b'{\n  "a": 1,\n  "ours": 2,\n  "theirs": 3\n}\n'
+        assert resolved(conflict, "fields").content == b'{\n  "a": 1,\n  "ours": 2,\n  "theirs": 3\n}\n'
 
     @pytest.mark.parametrize(
         ("path", "base", "ours", "theirs"),
@@ -246,10 +246,10 @@ class TestUnion:
         declined(self.GIVEN, Settings(unions=("sub/.gitignore", "gitignore")))
 
     def test_a_pattern_with_a_slash_means_the_whole_path(self) -> None:
-        given = self.GIVEN.replace(path="sub/.gitignore")
+        conflict = self.GIVEN.replace(path="sub/.gitignore")
 
-        assert isinstance(resolve(given, settings=Settings(unions=("sub/*",))), Resolved)
-        assert isinstance(resolve(given, settings=Settings(unions=(".gitignore",))), Resolved)
+        assert isinstance(resolve(conflict, settings=Settings(unions=("sub/*",))), Resolved)
+        assert isinstance(resolve(conflict, settings=Settings(unions=(".gitignore",))), Resolved)
 
     def test_a_changed_line_is_not_joined(self) -> None:
         declined(sides(".gitignore", "a\nb\n", "a\nc\n", "a\nd\n"), Settings(unions=(".gitignore",)))
@@ -276,7 +276,7 @@ def test_by_themselves_the_rules_leave_every_line_in_place() -> None:
 
 @pytest.mark.parametrize("rule", [name for name in ALL if name not in ("union", "lineage")])
 def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
-    given = {
+    conflict = {
         "whitespace": sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n"),
         "version": sides("a", "v 1.0.0\n", "v 1.0.1\n", "v 1.0.2\n"),
         "superseded": sides("a", "a\nc\n", "a\nd\ne\nf\nc\n", "a\ne\nc\n", ours_history=("a\ne\nc\n",)),
@@ -288,5 +288,5 @@ def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
         "imports": sides("a.py", "q = 1\nr = 2\n", "import a\nq = 1\nr = 2\na()\n", "import b\nq = 1\nb()\nr = 2\n"),
     }[rule]
 
-    resolved(given, rule)
-    declined(given, Settings(rules=tuple(name for name in ALL if name != rule)))
+    resolved(conflict, rule)
+    declined(conflict, Settings(rules=tuple(name for name in ALL if name != rule)))

@@ -11,10 +11,10 @@ from rookery.merge.resolve import text
 
 @given(st.text(alphabet="ab\r\n\ufeff\u2028\x0b é").map(str.encode))
 def test_every_text_comes_back_byte_by_byte(content: bytes) -> None:
-    found = text.read(content)
+    parsed = text.read(content)
 
-    assert found is not None
-    assert found.encode() == content
+    assert parsed is not None
+    assert parsed.encode() == content
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"\xc3("])
@@ -23,14 +23,14 @@ def test_what_is_not_utf_8_is_no_text(content: bytes) -> None:
 
 
 def test_only_newlines_end_lines() -> None:
-    found = text.read("a\u2028b\x0bc\n".encode())
+    parsed = text.read("a\u2028b\x0bc\n".encode())
 
-    assert found is not None
-    assert found.lines == ("a\u2028b\x0bc",)
+    assert parsed is not None
+    assert parsed.lines == ("a\u2028b\x0bc",)
 
 
 def test_mixed_line_ends_stay_in_the_lines() -> None:
-    found = text.read(b"a\r\nb\n")
+    parsed = text.read(b"a\r\nb\n")
 
-    assert found is not None
-    assert found.lines == ("a\r", "b")
+    assert parsed is not None
+    assert parsed.lines == ("a\r", "b")

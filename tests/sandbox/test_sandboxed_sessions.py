@@ -1,4 +1,4 @@
-"""Agents live in the sandbox as they do without: work, mail, children, terminals, and an end that leaves nothing."""
+"""Agents run in a sandbox as they do without one: work, mail, children, terminals, and an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def cell(repo: Path) -> Iterator[Cell]:
 
 @pytest.mark.slow
 def test_a_builder_edits_commits_and_says_so(cell: Cell) -> None:
-    said = cell.run({"edit": {"path": "a.txt", "text": "hello\n"}}, {"commit": "Add a"}, "cat /proc/1/comm")
-    assert said[-1].strip() == "bwrap"
+    outputs = cell.run({"edit": {"path": "a.txt", "text": "hello\n"}}, {"commit": "Add a"}, "cat /proc/1/comm")
+    assert outputs[-1].strip() == "bwrap"
     agent = cell.agent("bee")
     assert agent["sandbox"] == "bubblewrap"
     assert git(cell.folder, "show", f"{agent['branch']}:a.txt") == "hello"
@@ -60,9 +60,9 @@ def test_git_works_within(cell: Cell) -> None:
     test "$(git log --format=%s main..HEAD | head -1)" = Mine
     echo all went well
     """
-    said = cell.run(script)[0]
-    assert "all went well" in said, said
-    assert not re.search("error(?!: could not apply)|warning|fatal", said), said
+    output = cell.run(script)[0]
+    assert "all went well" in output, output
+    assert not re.search("error(?!: could not apply)|warning|fatal", output), output
     assert git(cell.folder, "log", "--format=%s", f"other..{cell.agent('bee')['branch']}").split() == ["Mine", "First"]
 
 
@@ -73,7 +73,7 @@ def test_refs_that_are_packed_outside_are_seen_within(cell: Cell) -> None:
         "git rev-parse main && touch ready && for i in $(seq 600); do test -e go && break; sleep 0.05; done",
         "sleep 1; git rev-parse main && echo more > more && git add more && git commit -qm More && echo fine",
     ]
-    task = cell.task("Pack", [*({"run": each} for each in steps), DONE])
+    task = cell.task("Pack", [*({"run": step} for step in steps), DONE])
     cell.sling(task, "--name", "bee")
     wait_until(lambda: (cell.worktree("bee") / "ready").exists(), 30)
     git(cell.folder, "pack-refs", "--all")
@@ -126,13 +126,15 @@ def test_an_agent_in_a_terminal_waits_is_woken_and_ends(cell: Cell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_killing_the_host_leaves_nothing(cell: Cell, where: str) -> None:
-    """Not even what has left its group and session, and has taken the mark off."""
+    """Not even processes that have left its group and session and removed its mark from their environment."""
     steps = ["(setsid env -i sleep 1007 &) ; setsid sleep 1007 & echo begun", {"hang": True}]
-    task = cell.task("Hang", [{"run": each} if isinstance(each, str) else each for each in steps])
+    task = cell.task("Hang", [{"run": step} if isinstance(step, str) else step for step in steps])
     cell.sling(task, "--name", "bee", where)
     session = cell.agent("bee")["session_id"]
     wait_until(lambda: len(_sleepers()) >= 2, 60)
-    host = next(each.pid for each in marked("ROOKERY_SESSION", session) if b"sandbox.host" in _command(each.pid))
+    host = next(
+        process.pid for process in marked("ROOKERY_SESSION", session) if b"sandbox.host" in _command(process.pid)
+    )
     os.kill(host, signal.SIGKILL)
     wait_until(lambda: not _sleepers(), 20)
     assert cell.wait_for("bee", "crashed")["outcome"] == "crashed"
@@ -150,7 +152,7 @@ def test_stop_ends_everything_within(cell: Cell) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_dies_is_told_with_its_status(cell: Cell) -> None:
+def test_a_program_that_dies_is_reported_with_its_status(cell: Cell) -> None:
     cell.sling(cell.task("Die", [{"crash": 7}]), "--name", "bee")
     assert "exited with status 7" in str(cell.wait_for("bee", "crashed")["reason"])
 
@@ -201,7 +203,7 @@ def test_a_deep_project_has_room_for_sockets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_new_worktree_is_given_is_made_within(cell: Cell) -> None:
+def test_a_new_worktree_is_provisioned_within_the_sandbox(cell: Cell) -> None:
     """The setup command runs what the base holds: it may be an agent's work."""
     outside = cell.folder.parent / "outside"
     outside.mkdir()

@@ -16,7 +16,7 @@ from support import add
 
 
 class Agent:
-    """One of them."""
+    """An agent with a session, a task and a token, and no process."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Agent:
         }
 
     def end(self) -> None:
-        """Its life is over."""
+        """End its session."""
         db = Database.open(database_path(str(self.root)))
         with db.write():
             db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (self.session_id,))

@@ -1,4 +1,4 @@
-"""Whole lives of agents on the real Claude Code, headless and in tmux, against a scripted model."""
+"""Whole sessions of agents on the real Claude Code, headless and in tmux, against a scripted model."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class ClaudeDen(Den):
         """The session as it is stored."""
         db = self.rook.open()
         columns = ("id", "runtime_session")
-        found = db.one(f"SELECT {', '.join(columns)} FROM sessions WHERE agent = ? ORDER BY seq DESC", (name,))
+        session = db.one(f"SELECT {', '.join(columns)} FROM sessions WHERE agent = ? ORDER BY seq DESC", (name,))
         db.close()
-        assert found is not None
-        return dict(zip(columns, found, strict=True))
+        assert session is not None
+        return dict(zip(columns, session, strict=True))
 
     def turns(self, name: str) -> list[tuple[str, str]]:
-        """State and last words of an agent's turns."""
+        """State and last output of an agent's turns."""
         db = self.rook.open()
         rows = db.all(
             "SELECT t.state, coalesce(t.last_words, '') FROM turns t JOIN sessions s ON s.id = t.session_id "
@@ -62,17 +62,17 @@ class ClaudeDen(Den):
         db = self.rook.open()
         wait_until(lambda: not db.value("SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL"))
         db.close()
-        found = self.rook.json("costs").data["total"]
-        return {kind: found[kind] for kind in ("input", "output", "cache_read", "cache_write")}
+        total = self.rook.json("costs").data["total"]
+        return {kind: total[kind] for kind in ("input", "output", "cache_read", "cache_write")}
 
     def transcript(self) -> str:
         """What the program itself has written down of its conversations."""
         return "".join(path.read_text() for path in self.folder.glob(".rookery/sessions/**/projects/*/*.jsonl"))
 
-    def doings(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """What the journal has of one kind."""
+    def records(self, name: str, kind: str) -> list[dict[str, Any]]:
+        """The records of one kind that `rook logs` shows."""
         lines = self.rook.json("logs", name, "--limit", "0").out.splitlines()
-        return [each for each in (json.loads(line)["data"] for line in lines) if each["kind"] == kind]
+        return [record for record in (json.loads(line)["data"] for line in lines) if record["kind"] == kind]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """The data of all events of one kind."""
@@ -104,7 +104,7 @@ ASK: list[Any] = [
 ]
 
 
-def check_life(den: ClaudeDen, name: str, *more: str) -> None:
+def check_session(den: ClaudeDen, name: str, *more: str) -> None:
     """Read the task, edit, commit, ask, wait, be woken by the answer, go on with the conversation, finish."""
     den.sling(den.task("Ask", ASK), "--name", name, *more)
     den.wait_for(name, "waiting")
@@ -117,36 +117,38 @@ def check_life(den: ClaudeDen, name: str, *more: str) -> None:
     ended = den.wait_for(name, "completed")
 
     assert ended["turns"] == 2
-    assert [each["body"] for each in den.mail(type="status") if each["from"] == name] == ["Thanks for 'it's `fine`'"]
-    assert all(each["read_at"] for each in den.mail(to=name))
+    assert [message["body"] for message in den.mail(type="status") if message["from"] == name] == [
+        "Thanks for 'it's `fine`'"
+    ]
+    assert all(message["read_at"] for message in den.mail(to=name))
     assert den.spent() == den.model.totals()
     assert den.rook.json("costs").data["total"]["dollars"] > 0
     den.assert_no_process()
 
 
-def test_a_headless_life(den: ClaudeDen) -> None:
-    check_life(den, "bee")
-    assert [each["data"]["change"] for each in den.doings("bee", "file")] == ["created"]
-    tools = den.doings("bee", "tool")
-    assert [each["data"]["name"] for each in tools] == ["Write", "Bash", "Bash", "Bash", "Bash"]
-    assert all(each["data"]["ok"] and each["millis"] >= 0 for each in tools)
+def test_a_headless_session(den: ClaudeDen) -> None:
+    check_session(den, "bee")
+    assert [record["data"]["change"] for record in den.records("bee", "file")] == ["created"]
+    tools = den.records("bee", "tool")
+    assert [tool["data"]["name"] for tool in tools] == ["Write", "Bash", "Bash", "Bash", "Bash"]
+    assert all(tool["data"]["ok"] and tool["millis"] >= 0 for tool in tools)
     first, last = den.model.served[0].request, den.model.served[-1].request
     assert len(last["messages"]) > len(first["messages"])
     assert not {tool["name"] for tool in first["tools"]} & {"Task", "Agent", "EnterWorktree", "CronCreate"}
 
 
-def test_a_life_in_tmux(den: ClaudeDen) -> None:
-    check_life(den, "bee", "--tmux")
+def test_a_session_in_tmux(den: ClaudeDen) -> None:
+    check_session(den, "bee", "--tmux")
 
 
-def test_a_tool_that_is_not_allowed_is_told_once_and_with_the_reason(den: ClaudeDen) -> None:
+def test_a_tool_call_that_is_denied_is_recorded_once_and_with_the_reason(den: ClaudeDen) -> None:
     den.sling(den.task("Try", [{"run": "touch x.txt; git push origin HEAD"}, DONE]), "--name", "bee")
     den.wait_for("bee", "completed")
     assert not (den.folder / ".rookery/worktrees/bee/x.txt").exists()
-    (denied,) = den.doings("bee", "denied")
+    (denied,) = den.records("bee", "denied")
     assert denied["data"]["input"]["command"].endswith("git push origin HEAD")
     assert denied["data"]["reason"]
-    assert [each["data"]["ok"] for each in den.doings("bee", "tool")] == [False, True]
+    assert [record["data"]["ok"] for record in den.records("bee", "tool")] == [False, True]
 
 
 def test_a_role_that_writes_nothing_has_no_tool_for_it(den: ClaudeDen) -> None:
@@ -158,16 +160,16 @@ def test_a_role_that_writes_nothing_has_no_tool_for_it(den: ClaudeDen) -> None:
     assert not offered & {"Write", "Edit", "NotebookEdit"}
 
 
-def test_a_limit_of_the_api_is_told_as_such(den: ClaudeDen) -> None:
+def test_a_limit_of_the_api_is_recorded_as_such(den: ClaudeDen) -> None:
     task = den.task("Fail")
     text = "```model-script\n- error: 429\n  message: come back later\n```"
     den.rook.json("task", "update", task, "--description", text)
     den.sling(task, "--name", "bee")
     ended = den.wait_for("bee", "crashed")
     assert "come back later" in ended["reason"]
-    (error,) = den.doings("bee", "error")
+    (error,) = den.records("bee", "error")
     assert (error["data"]["kind"], error["data"]["status"]) == ("limit", 429)
-    assert [each["problem"] for each in den.events("turn.ended")] == [{"kind": "limit", "status": 429}]
+    assert [event["problem"] for event in den.events("turn.ended")] == [{"kind": "limit", "status": 429}]
 
 
 def test_an_interrupted_turn_leaves_an_agent_that_waits_and_goes_on(den: ClaudeDen) -> None:

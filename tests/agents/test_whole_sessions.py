@@ -1,4 +1,4 @@
-"""Whole lives of scripted agents, as a person or a lead would bring them about."""
+"""Whole sessions of scripted agents, as a person or a lead starts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.events.redact import HIDDEN
 from support import wait_until
 
@@ -41,19 +41,19 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     assert ended["turns"] == 1
     assert git(den.folder, "show", f"rook/bee/{task}:hello.txt") == "Hello"
     assert git(den.folder, "log", "-1", "--format=%an", "main") == "Test"
-    found = den.rook.json("task", "get", task).data
-    assert (found["state"], found["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{task}"))
+    row = den.rook.json("task", "get", task).data
+    assert (row["state"], row["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{task}"))
     snapshots = den.rook.json("agent", "snapshots", "bee").data
-    assert [each["turn"] for each in snapshots] == [1]
+    assert [snapshot["turn"] for snapshot in snapshots] == [1]
     assert git(den.folder, "show", f"{snapshots[0]['commit']}:scratch.txt") == "not committed"
     costs = den.rook.json("costs").data["total"]
     assert (costs["input"], costs["output"]) == (1000, 200)
     assert costs["dollars"] == pytest.approx(0.006)
-    said = den.rook("logs", "bee").out.decode()
-    assert f"{HIDDEN} is my key" in said
-    assert secret[-20:] not in said
+    output = den.rook("logs", "bee").out.decode()
+    assert f"{HIDDEN} is my key" in output
+    assert secret[-20:] not in output
     assert "AGENTS.md" not in git(den.folder, "ls-tree", "-r", "--name-only", f"rook/bee/{task}")
-    assert [each["type"] for each in den.mail(to="human")] == ["worker_done"]
+    assert [message["type"] for message in den.mail(to="human")] == ["worker_done"]
     identity = den.folder / ".rookery/agents/bee/identity.yaml"  # it follows the end of the session
     wait_until(lambda: identity.exists() and "sessions_completed: 1" in identity.read_text(), 30)
     assert git(den.folder, "status", "--porcelain") == ""
@@ -101,7 +101,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
     assert den.agent("bee")["outcome"] == "completed"
     assert den.agent("bee")["parent"] == "queen"
     assert git(den.folder, "show", f"rook/bee/{part}:colour.txt") == "Green"
-    kinds = [(each["from"], each["to"], each["type"]) for each in den.mail()]
+    kinds = [(message["from"], message["to"], message["type"]) for message in den.mail()]
     assert kinds == [
         ("bee", "queen", "question"),
         ("queen", "bee", "status"),
@@ -109,9 +109,9 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
         ("queen", "human", "merge_ready"),
         ("queen", "human", "worker_done"),
     ]
-    waits = [each for each in den.rook("events", "--limit", "0").out.decode().splitlines() if "agent.waiting" in each]
+    waits = [line for line in den.rook("events", "--limit", "0").out.decode().splitlines() if "agent.waiting" in line]
     assert waits
-    assert all(each["read_at"] for each in den.mail(to="queen"))
+    assert all(message["read_at"] for message in den.mail(to="queen"))
     den.assert_no_process()
 
 
@@ -130,14 +130,14 @@ def test_a_turn_that_ends_without_the_last_message_leaves_the_agent_waiting_and_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "reason"),
     [
         ([{"crash": 3}], "exited with status 3"),
         ([{"signal": "SIGKILL"}], "exited with status -9"),
         ([{"fail": "overloaded"}], "overloaded"),
     ],
 )
-def test_however_a_child_dies_its_parent_is_told(den: Den, steps: list[object], said: str) -> None:
+def test_however_a_child_dies_its_parent_gets_a_message(den: Den, steps: list[object], reason: str) -> None:
     epic = den.task("Lead", [{"until": {"mail_type": "worker_died"}}, DONE])
     den.sling(epic, "--role", "lead", "--name", "queen")
     den.wait_for("queen", "waiting")
@@ -147,9 +147,9 @@ def test_however_a_child_dies_its_parent_is_told(den: Den, steps: list[object], 
     den.wait_for("queen", "completed")
 
     assert den.agent("bee")["outcome"] == "crashed"
-    assert said in den.agent("bee")["reason"]
-    told = den.mail(type="worker_died")[0]
-    assert (told["from"], told["to"], told["payload"]["agent"]) == ("rook", "queen", "bee")
+    assert reason in den.agent("bee")["reason"]
+    message = den.mail(type="worker_died")[0]
+    assert (message["from"], message["to"], message["payload"]["agent"]) == ("rook", "queen", "bee")
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
     snapshot = den.rook.json("agent", "snapshots", "bee").data[0]["commit"]
     assert git(den.folder, "show", f"{snapshot}:half.txt") == "half"
@@ -163,15 +163,15 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     with ThreadPoolExecutor(10) as pool:
         done = list(pool.map(lambda task: den.rook.json("sling", task), tasks))
 
-    refused = [each.error for each in done if each.status]
-    assert [each for each in refused if each["code"] != "cap_reached"] == []
+    refused = [ran.error for ran in done if ran.status]
+    assert [error for error in refused if error["code"] != "cap_reached"] == []
     assert len(refused) == 20
     assert len(den.rook.json("status").data) == 10
     assert len(list((den.folder / ".rookery/sessions").iterdir())) == 10
     den_branches = git(den.folder, "branch", "--list", "rook/*").splitlines()
     assert len(den_branches) == 10
     assert len(git(den.folder, "worktree", "list").splitlines()) == 11
-    states = [each["state"] for each in den.rook.json("task", "list").data]
+    states = [task["state"] for task in den.rook.json("task", "list").data]
     assert (states.count("IN_PROGRESS"), states.count("PENDING")) == (10, 20)
 
     for agent in den.rook.json("status").data:
@@ -237,7 +237,7 @@ def test_stopping_a_lead_stops_its_agents(den: Den) -> None:
         (("--tools", "Read,Task"), "invalid_input"),
         (("--name", "../evil"), "invalid_input"),
         (("--name", "human"), "invalid_input"),
-        (("--parent", "nobody"), "no_such_agent"),
+        (("--parent", "stranger"), "no_such_agent"),
         (("--headless", "--tmux"), "invalid_input"),
         (("--spec", "missing.md"), "invalid_input"),
         (("--base", "no-such-branch"), "unknown_revision"),
@@ -257,7 +257,7 @@ def test_an_agent_may_not_do_what_its_role_does_not_allow(den: Den) -> None:
     task = den.task("Scout", [{"rook": ["task", "create", "Mischief"]}, {"rook": ["sling", "{task}"]}, DONE])
     den.sling(task, "--role", "scout", "--name", "eye")
     den.wait_for("eye", "completed")
-    assert [each["title"] for each in den.rook.json("task", "list").data] == ["Scout"]
+    assert [entry["title"] for entry in den.rook.json("task", "list").data] == ["Scout"]
     refused = den.rook("errors", "--agent", "eye").out.decode()
     assert refused.count("rook args") == 2
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
