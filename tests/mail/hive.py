@@ -74,7 +74,7 @@ class Hive:
             "depth": 0,
             "runtime": "scripted",
             "model": "",
-            "mode": "headless",
+            "mode": "tmux",
             "profile": "strict",
             "state": state,
             "step": "ready",
@@ -87,7 +87,7 @@ class Hive:
             "updated_at": NOW,
             "active_at": NOW,
         }
-        # The test's own process counts as the agent's runner, so that no command takes the agent for left behind.
+        # The test's own process counts as the program in the agent's terminal, so that no command begins a turn for it.
         me = identify(os.getpid())
         assert me is not None
         row |= {"runner_pid": me.pid, "runner_start": me.start}
