@@ -33,7 +33,6 @@ from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
 from rookery.sessions.model import Session, Settings
-from rookery.tasks.work_ops import base_commit
 from rookery.turns.stop import stop as stop_agent
 from rookery.worktrees.cleaning import Cleaner
 
@@ -101,7 +100,7 @@ def sling(
         task=task,
         role=role,
         caller=ctx.caller.name,
-        base_commit=base_commit(ctx.vcs(), base),
+        base_commit=ctx.vcs().base_commit(base),
         name=name,
         runtime=runtime or "",
         model=model or "",

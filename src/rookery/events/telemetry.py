@@ -110,12 +110,23 @@ class Telemetry:
             raise storage_failed(error, path) from error
         self.db = Database(connection, path)
 
-    def add(self, **record: Any) -> None:
-        """Keep a record, given as the fields of an entry; it is redacted already."""
-        known = {"name": "", "is_error": False, "millis": None, **record, "data": dumps(record["data"])}
-        entry = Entry(0, new_id(EVENT), **known)
+    def add(
+        self,
+        *,
+        at: str,
+        agent: str,
+        session_id: str,
+        turn_id: str | None,
+        kind: str,
+        name: str = "",
+        is_error: bool = False,
+        millis: int | None = None,
+        data: dict[str, Any],
+    ) -> None:
+        """Keep a record; it is redacted already."""
+        row = (new_id(EVENT), at, agent, session_id, turn_id, kind, name, is_error, millis, dumps(data))
         with self.db.write() as db:
-            db.execute(_INSERT, entry.as_tuple()[1:])
+            db.execute(_INSERT, row)
             if db.inserted % TIMES_EVERY == 0:
                 db.execute(KEEP_TIME.format(table="records", times="record_times"))
 

@@ -33,12 +33,19 @@ def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
         return post(db, caller, draft, thread_id, None, now, roles)
 
 
-def send_from_system(db: Database, to: str, subject: str, body: str = "", *, now: str, **more: Any) -> Sent:
-    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group.
-
-    More is what a draft may hold: type, priority and payload.
-    """
-    draft = Draft((to,), subject, body, **more)
+def send_from_system(
+    db: Database,
+    to: str,
+    subject: str,
+    body: str = "",
+    *,
+    type: str = "status",
+    priority: str = "normal",
+    payload: dict[str, Any] | None = None,
+    now: str,
+) -> Sent:
+    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group."""
+    draft = Draft((to,), subject, body, type, priority, payload)
     check_draft(draft, from_system=True)
     with db.write():
         return post(db, Caller(SYSTEM, None), draft, None, None, now)

@@ -37,12 +37,12 @@ def _replay(db: Database) -> tuple[dict[str, dict[str, Any]], set[tuple[str, str
             case "task.blocked":
                 edges[subject, data["blocker_id"]] = event.seq
             case "task.unblocked":
-                del edges[subject, data["blocker_id"]]
+                edges.pop((subject, data["blocker_id"]), None)
             case "learning.added":
                 learnings[subject] = event.seq, data["learning"]
             case "learning.deleted":
                 del learnings[subject]
-            case _:
+            case kind if kind.startswith("task."):
                 tasks[subject].update(data["set"])
 
     # What a task had when it was deleted went with it; an import may have brought the task back since.

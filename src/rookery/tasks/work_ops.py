@@ -75,7 +75,7 @@ def complete(
     In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
     branch's tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
     """
-    vcs, by = ctx.vcs(), author(ctx, agent)
+    by, vcs = author(ctx, agent), ctx.vcs()
     with ctx.db.read() as db:
         known = store.find(db, task)
         lifecycle.check_completable(db, known, by, attempt)
@@ -105,21 +105,10 @@ def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
     """The commit that the task's branch starts from; the branch is made if it is not there."""
     tip = vcs.branch_tip(branch)
     if tip is None:
-        origin = base_commit(vcs, base)
+        origin = vcs.base_commit(base)
         vcs.create_branch(branch, origin)
         return origin
     return task.start_commit if task.branch == branch and task.start_commit is not None else tip
-
-
-def base_commit(vcs: Vcs, base: str) -> str:
-    """Where work starts: at the base that is named, else at the default branch."""
-    here = vcs.current_commit()
-    name = base or vcs.default_branch()
-    if name is not None and (here is not None or vcs.branch_tip(name) is not None):
-        return vcs.resolve(name)
-    if here is None:
-        raise InvalidState("the repository has no commit to start from", hint="make a first commit")
-    return here
 
 
 def _record_work(vcs: Vcs, task: Task) -> str | None:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from rookery.base.errors import InvalidState
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
@@ -66,6 +67,16 @@ class Vcs(Protocol):
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch name or commit id stands for; raises UnknownRevision."""
+
+    def base_commit(self, base: str) -> str:
+        """Where work starts: at the base that is named, else at the default branch."""
+        here = self.current_commit()
+        name = base or self.default_branch()
+        if name is not None and (here is not None or self.branch_tip(name) is not None):
+            return self.resolve(name)
+        if here is None:
+            raise InvalidState("the repository has no commit to start from", hint="make a first commit")
+        return here
 
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Branch names that begin with `prefix`, and their tips."""
