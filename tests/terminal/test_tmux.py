@@ -85,7 +85,7 @@ class TestStarting:
 
     def test_the_identity_is_the_programs(self, tmux: Tmux, mark: Mark) -> None:
         tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
-        assert [process.pid for process in mark.carriers()] == [tmux.list()["ada"].pid]
+        wait_until(lambda: [process.pid for process in mark.carriers()] == [tmux.list()["ada"].pid])
         assert tmux.has("ada")
         assert not tmux.has("ad")
 

@@ -139,6 +139,8 @@ def _decide(session: Facts, now: float, timers: list[Timer]) -> Iterator[Action]
     elif session.state == BOOTING and session.step != READY:
         if driver in (GONE, NONE):
             yield _action(session, "undo sling", "the command that slung it was killed")
+    elif session.mode == HEADLESS and driver in (ALIVE, ELSEWHERE):
+        return  # another process drives it, perhaps on another host
     elif session.mode == HEADLESS:
         yield from _decide_headless(session, now, timers)
     elif driver == GONE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import readline
 import sys
 
 from rookery.runtimes.scripted import PROMPT
@@ -13,6 +12,8 @@ _CLEAR = "\r\x1b[2K"
 
 def read_prompt() -> str | None:
     """The next prompt; None when nothing more will come. An interrupt only clears what was typed."""
+    import readline  # not for headless turns: it puts COLUMNS and LINES into the environment of what we start
+
     for setting in _SETTINGS:  # whatever the user's own say: a paste of many lines is one prompt
         readline.parse_and_bind(f"set {setting}")
     text = ""
