@@ -153,3 +153,13 @@ def test_what_is_being_landed_is_listed_before_the_queue(yard: Yard) -> None:
         assert branches == ["good01", "good02", "good00", "good03"]
         page = service.listing(db, everything=True, limit=2, cursor=entries[1].next)
         assert [entry.branch for entry in page] == ["good02", "good00"]
+
+
+def test_a_page_goes_on_after_an_entry_that_has_left_the_queue(yard: Yard) -> None:
+    fill(yard, 4)
+    with closing(yard.merger().ctx.db) as db:
+        first = service.listing(db, everything=False, limit=2, cursor=None)
+        assert [entry.branch for entry in first] == ["good00", "good01"]
+        db.execute("UPDATE merges SET state = 'cancelled' WHERE branch = 'good01'")
+        page = service.listing(db, everything=False, limit=2, cursor=first.next)
+        assert [entry.branch for entry in page] == ["good02", "good03"]

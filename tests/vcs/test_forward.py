@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,20 @@ def test_a_lock_that_another_git_took_after_a_kill_is_left_alone(
     assert merging.repair_checkouts("main")
     assert Path(begun.lock).read_text() == "of another git\n"
     assert content(repo) == files
+
+
+def test_one_at_a_time_repairs_what_is_left_of_a_claim(
+    repo: Path, merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = change_everything(repo)
+    with monkeypatch.context() as patch:
+        patch.setattr(proctable, "read_one", lambda _pid: None)  # as if the process had another start
+        (begun,) = merging.begin_forward("main", old, new)
+    with ThreadPoolExecutor(1) as threads:
+        with begun.alone():
+            repairing = threads.submit(merging.repair_checkouts, "main")
+            with pytest.raises(TimeoutError):
+                repairing.result(0.3)
+            begun.undo()  # another process was first
+        assert not repairing.result(20)
+    assert git(repo, "status", "--porcelain") == ""

@@ -123,7 +123,9 @@ def page(db: Database, *, everything: bool, limit: int, cursor: str | None) -> l
     states = STATES if everything else OPEN
     condition, values = f"state IN ({marks(len(states))})", [*states]
     if cursor is not None:
-        condition += f" AND ({_PLACE}) > (SELECT {_PLACE} FROM merges WHERE id = ?)"
+        # An entry that was settled since the page before counts as where it stood in the queue.
+        place = _PLACE if everything else _PLACE.replace(_PART, f"min({_PART}, 1)")
+        condition += f" AND ({_PLACE}) > (SELECT {place} FROM merges WHERE id = ?)"
         values.append(resolve(db, cursor))
     return list(_entries(db, f"{condition} ORDER BY {_PLACE} LIMIT ?", *values, rows_for(limit)))
 

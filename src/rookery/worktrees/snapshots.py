@@ -16,6 +16,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.removal import alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,13 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     if commit is None:
         raise NotFound(f"{agent} has no snapshot of turn {turn}", hint=f"`rook agent snapshots {agent}` lists them")
     path = worktrees.path_of(project.root, agent)
-    is_missing = not os.path.lexists(path)
-    if is_missing:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if vcs.branch_tip(session.branch) is None:
-            vcs.create_branch(session.branch, session.base_commit)
-        vcs.add_checkout(path, session.branch)
+    with alone(project.root):  # one that is just being made looks as if it were left unfinished
+        is_missing = not os.path.lexists(path)
+        if is_missing:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if vcs.branch_tip(session.branch) is None:
+                vcs.create_branch(session.branch, session.base_commit)
+            vcs.add_checkout(path, session.branch)
     here = worktrees.check(path, project.config.vcs, branch=session.branch)
     if not force and not here.status().is_clean:
         raise DirtyCheckout(f"{path} has changes that are not committed", hint="with --force they are saved first")

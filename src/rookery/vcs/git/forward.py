@@ -130,14 +130,15 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
     Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
     what was there fails.
     """
-    repair(store, folder, old)
     here = store.at(folder)
     forward = Forward(folder, here.own_folder(), here, old, new)
-    try:
-        forward.take(old, new)
-        _prepare(forward)
-    except (OSError, ProgramFailed) as error:
-        raise _cannot_write(forward, _message(error)) from error
+    with forward.alone():
+        _repair(here, folder, old)
+        try:
+            forward.take(old, new)
+            _prepare(forward)
+        except (OSError, ProgramFailed) as error:
+            raise _cannot_write(forward, _message(error)) from error
     try:
         _write_files(forward)
     except (OSError, ProgramFailed) as error:
@@ -160,6 +161,14 @@ def end(begun: Iterable[Forward], *, has_moved: bool) -> None:
 def repair(store: GitStore, folder: str, branch_at: str) -> bool:
     """Finish or undo what another process left in a checkout; True if there was something."""
     here = store.at(folder)
+    claim = Claim(folder, here.own_folder())
+    if not claim.exists:
+        return False
+    with claim.alone():
+        return _repair(here, folder, branch_at)
+
+
+def _repair(here: GitStore, folder: str, branch_at: str) -> bool:
     claim = Claim(folder, here.own_folder())
     if not claim.exists or claim.is_owned():
         return False

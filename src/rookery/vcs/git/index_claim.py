@@ -11,7 +11,8 @@ import json
 import os
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base import call as calls
@@ -54,6 +55,16 @@ class Claim(Record):
     def path(self, name: str) -> str:
         """Something in that folder."""
         return os.path.join(self.place, name)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let one process at a time look who holds the claim, repair what is left of it, and take it."""
+        folder = os.open(self.git_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            calls.lock(folder)
+            yield
+        finally:
+            os.close(folder)
 
     def take(self, old: str, new: str) -> None:
         """Say what is about to happen, and take git's lock; raises InvalidState if another process has one of them."""
