@@ -25,7 +25,7 @@ from rookery.turns.headless import start_turn
 from rookery.turns.settlement import end_session
 from rookery.vcs.git.processes import at_work
 from rookery.worktrees import removal
-from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
+from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, start_rook, wait_until
 
 _WORK = [
     {"edit": {"path": "work.txt", "text": "work\n"}},
@@ -157,6 +157,23 @@ def test_an_undo_that_comes_late_leaves_the_next_agent_of_that_name_alone(den: D
     assert (den.folder / ".rookery/worktrees/bee").is_dir()
     den.wait_for("bee", "working")
     den.rook("stop", "bee", "--clean")
+
+
+@pytest.mark.slow
+def test_a_sling_that_fails_because_its_agent_was_stopped_leaves_nothing(den: Den) -> None:
+    task = den.task("Task", _WORK)
+    begun, go = den.folder.parent / "begun", den.folder.parent / "go"
+    wait = f"touch {begun}; while [ ! -e {go} ]; do sleep 0.05; done; false"
+    setup = f"provision:\n  setup: {wait}\nsandbox:\n  mode: off\n"
+    (den.folder / ".rookery/config.local.yaml").write_text(setup)
+    slinging = start_rook(den.folder, "sling", task, "--name", "bee", env={"ROOKERY_DAEMON": "off"})
+    wait_until(begun.exists)
+    assert den.rook("stop", "bee").status == 0
+    go.touch()
+    assert slinging.wait(60) == 1
+    slinging.communicate()
+    assert den.agent("bee")["outcome"] == "stopped"
+    den.assert_tidy(worktrees=0, branches=0)
 
 
 _UNDO = """

@@ -20,7 +20,7 @@ from rookery.config.loader import section
 from rookery.environment.service import record_sling, sling_path
 from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
-from rookery.processes.proctable import SLING
+from rookery.processes.proctable import MARK, SLING
 from rookery.processes.proctree import end_tree
 from rookery.roles.catalog import find_role, read_role
 from rookery.runtimes.model import HEADLESS, Command
@@ -79,14 +79,15 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
 
     Safe to repeat; the loop and a command may both do it.
     """
-    with suppress(ProgramFailed):  # there may be no tmux, which is then the real cause
-        end_processes(ctx, session)
+    end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     with removal.alone(ctx.root):
-        session = store.session(ctx.db, session.id)
-        if not session.is_alive:
+        latest = store.latest(ctx.db, session.agent)
+        if latest is None or latest.id != session.id or latest.outcome == FAILED:
             return  # another process has undone it, and the next agent may have its name
-        leftover = worktrees.undo(ctx, session)
+        with suppress(ProgramFailed):  # there may be no tmux, which is then the real cause
+            end_processes(ctx, latest)
+        leftover = worktrees.undo(ctx, latest)
         steps.reached("undone")
         end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 

@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -28,14 +27,14 @@ from rookery.daemon.listener import Listener
 from rookery.db.pool import Pool
 from rookery.processes import limits, proctable
 from rookery.processes.spawning import collect_ended
+from rookery.processes.threads import Threads
 from rookery.sandbox.model import socket_folder
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
 _LOOK_SECONDS = 30.0
-_SILENT_SECONDS = 5.0
-"""How long a client may send nothing."""
-_HELLO_SECONDS = 5.0
+_SILENT_SECONDS = _HELLO_SECONDS = 5.0
+"""How long a client may send nothing, and how long its first message may take."""
 _CUT_SECONDS = 1.0
 
 
@@ -56,7 +55,7 @@ class Daemon:
         self._address: address.Address | None = None
         """None in the host of a sandbox, which has no lock file, and serves its agent until it ends."""
         self._fingerprint = loaded
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, "call")
+        self._threads = Threads(_MOST_THREADS)
         self.connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
@@ -107,14 +106,14 @@ class Daemon:
         """Serve until `stop` is called, then let running calls end."""
         while not self._is_leaving:
             self._attend(max(0.0, self._look_at - time.monotonic()))
-            if time.monotonic() >= self._look_at and not self._is_leaving:
+            if (self._was_poked or time.monotonic() >= self._look_at) and not self._is_leaving:
                 collect_ended()
                 self._drop_silent()
-                was_poked, self._was_poked = self._was_poked, False
+                if was_poked := self._was_poked:
+                    self._was_poked = False
                 if self._keeps_address() and not (was_poked and self._leaves_outdated()):
                     most = min(_SILENT_SECONDS if self._silent else _LOOK_SECONDS, self._ask_when_to_look())
-                    if not self._was_poked:  # else it happened while we looked
-                        self._look_at = time.monotonic() + most
+                    self._look_at = time.monotonic() + most
         self._drain()
 
     def _ask_when_to_look(self) -> float:
@@ -209,11 +208,10 @@ class Daemon:
 
     def _begin(self, connection: Connection) -> None:
         try:
-            self._threads.submit(self._receive, connection)
-        except RuntimeError as error:  # no thread can be started: one that serves another call takes it next
-            if not self.is_busy:  # there is none: its client asks again, or runs it itself
-                self._log(f"a call was dropped: {error}")
-                connection.close()
+            self._threads.run(partial(self._receive, connection))
+        except RuntimeError as error:  # no thread can be started: its client asks again, or runs it itself
+            self._log(f"a call was dropped: {error}")
+            connection.close()
 
     def _receive(self, connection: Connection) -> None:
         """A thread's work for one connection, from its first byte to its last."""
@@ -273,8 +271,7 @@ class Daemon:
                 calls.run_command(connection, call)
         else:
             # Marked as the daemon is: if an agent's runner adopts it, it does not end with that agent.
-            env = {**self.environ, proctable.SERVES: self.root}
-            if not worker.hand_over(connection, env, self._forkserver):
+            if not worker.hand_over(connection, {**self.environ, proctable.SERVES: self.root}, self._forkserver):
                 self._send_to_next(connection)  # without its fork server the daemon leaves
 
     def _send_to_next(self, connection: Connection) -> None:
@@ -321,7 +318,10 @@ class Daemon:
 
     def _unwatch(self, file: Connection | Listener | ForkServer) -> None:
         with suppress(KeyError, ValueError, OSError):  # it is not watched, or the daemon closes everything
-            self._events.unregister(file)
+            while True:
+                with suppress(RuntimeError):  # it is closed: all are searched, and another thread has just added one
+                    self._events.unregister(file)
+                    return
 
     def _leaves_to_person(self, connection: Connection) -> bool:
         """Leave, and return True, if an agent's call started this daemon and now a person calls.

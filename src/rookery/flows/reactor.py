@@ -10,7 +10,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 
 from rookery.base import call as calls
@@ -23,6 +22,7 @@ from rookery.ops.context import Context
 from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
 from rookery.processes.process import open_pidfd
 from rookery.processes.proctable import Identity
+from rookery.processes.threads import Threads
 from rookery.sessions import journal
 from rookery.sessions import store as sessions
 from rookery.turns.headless import read_journal
@@ -49,7 +49,7 @@ class Reactor:
         self._root = root
         self._open_project = open_project
         self._log = log
-        self._threads = ThreadPoolExecutor(_MOST_ACTIONS, "action")
+        self._threads = Threads(_MOST_ACTIONS)
         self._watch: Watch | None = None
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Wakes the thread that sleeps."""
@@ -145,7 +145,7 @@ class Reactor:
                 return
             self._busy.add(action.subject)
         try:
-            self._threads.submit(self._do, action)
+            self._threads.run(lambda: self._do(action))
         except RuntimeError as error:  # no thread can be started
             self._end(action)
             self._complain(action.name, error)

@@ -79,7 +79,8 @@ class Runner:
         end_tree(above, (MARK, self._order.session_id), self._order.grace)
         if adopts_orphans():
             collect_orphans()
-        self._add(journal.ENDED, **log.clean(end.as_dict(), self._secrets))
+        # The state is ours: a secret may be the same word.
+        self._add(journal.ENDED, **log.clean(end.as_dict(), self._secrets) | {"state": end.state})
         self._journal.finish()
         steps.reached("turn ran")
 
