@@ -2,10 +2,14 @@
 
 A test that fails and then passes is listed as flaky. The run is red if a test fails again, or if more than two failed
 at first: that many are not bad luck.
+
+A run of all tests through the daemon leaves out those that ran no command when all tests ran without it, just before:
+for them it would be the same run again.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -17,12 +21,33 @@ from _pytest.terminal import TerminalReporter
 MOST_FLAKY = 2
 SLOW_SECONDS = 1.0
 """A test that takes longer is marked `slow`, so that `--fast` stays fast."""
+WITH_COMMANDS = ".dev/tests-with-commands"
+"""Lists the tests that ran commands in the last run without a daemon."""
 _LONGEST = 600
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # the process that starts the workers sees all reports
         config.pluginmanager.register(Report(config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    path = config.rootpath / WITH_COMMANDS
+    if not _is_in_daemon() or not _is_whole(config) or not path.exists():
+        return
+    listed = set(path.read_text().splitlines())
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in listed])
+    items[:] = [item for item in items if item.nodeid in listed]
+
+
+def _is_in_daemon() -> bool:
+    return os.environ.get("ROOKERY_TESTS_IN") == "daemon"
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """True if no folder, module or test was named."""
+    root = config.rootpath
+    return {config.invocation_params.dir / argument for argument in config.args} <= {root, root / "tests"}
 
 
 class Report:
@@ -33,6 +58,7 @@ class Report:
         self._seconds: dict[str, float] = {}
         self._tests: Counter[str] = Counter()
         self._unmarked: dict[str, float] = {}
+        self._with_commands: dict[str, None] = {}
         self._failed: dict[str, None] = {}
         self._flaky: list[str] = []
 
@@ -43,11 +69,17 @@ class Report:
             self._tests[folder] += 1
         if "slow" not in report.keywords:
             self._unmarked[report.nodeid] = self._unmarked.get(report.nodeid, 0) + report.duration
+        if "commands" in dict(report.user_properties):
+            self._with_commands[report.nodeid] = None
         if report.failed:
             self._failed[report.nodeid] = None
 
     @pytest.hookimpl(trylast=True)  # the workers are gone by then
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if _is_whole(self._config) and not _is_in_daemon():
+            path = self._config.rootpath / WITH_COMMANDS
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(self._with_commands))
         if exitstatus != pytest.ExitCode.TESTS_FAILED or len(self._failed) > MOST_FLAKY:
             return
         self._flaky = [test for test in self._failed if self._passes_alone(test)]

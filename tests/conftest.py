@@ -31,7 +31,7 @@ from selection import pytest_sessionfinish as pytest_sessionfinish
 from selection import pytest_terminal_summary as pytest_terminal_summary
 from selection import pytest_testnodedown as pytest_testnodedown
 from selection import sample as sample
-from support import Ran, own_daemons, run_rook
+from support import Ran, commands, own_daemons, run_rook
 from templates import copy_database, copy_repository
 
 writing.install()
@@ -42,7 +42,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 settings.register_profile("rookery", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 # What lands must not depend on luck: there the same examples every time, elsewhere new ones at every run.
-settings.register_profile("same", settings.get_profile("rookery"), derandomize=True, database=None)
+settings.register_profile("same", settings.get_profile("rookery"), max_examples=30, derandomize=True, database=None)
 settings.load_profile("same" if "CI" in os.environ else "rookery")
 
 
@@ -92,6 +92,14 @@ def _no_daemon_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     for daemon in left:
         send(daemon, signal.SIGKILL)
     assert not left, f"daemons were left behind: {left}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Let the reports say which tests ran commands: only these differ where commands run in a daemon."""
+    if commands:
+        item.user_properties.append(("commands", len(commands)))
+        commands.clear()
 
 
 _IN_MEMORY = "/dev/shm"

@@ -29,7 +29,7 @@ JJ = "tests with jj that run with git too"
 CASES = "cases of sweeps"
 _JJ_KINDS = ("jj", "jj-colocated")
 _JJ_ONE_IN = 6
-_CASES_ONE_IN = 3
+_CASES_ONE_IN = 5
 _DESELECTED = pytest.StashKey[Counter[str]]()
 _SKIPPED = pytest.StashKey[Counter[str]]()
 

@@ -39,6 +39,8 @@ IN_DAEMON = os.environ.get("ROOKERY_TESTS_IN") == "daemon"
 """The suite runs short commands in a daemon's threads instead of processes."""
 own_daemons: dict[str, OwnDaemon] = {}
 """Those of the test that runs, by root."""
+commands: list[Sequence[str | bytes]] = []
+"""The words of the commands that the current test has run by `run_rook`."""
 
 SOURCE = str(Path(rookery.__file__).parents[1].resolve())
 _UNWANTED = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
@@ -101,6 +103,7 @@ def run_rook(
 
     Else as a process of its own, which is a copy of one that has everything loaded.
     """
+    commands.append(args)
     whole = child_environ(env)
     server = _fork_server()
     if IN_DAEMON and server.can_run(whole):

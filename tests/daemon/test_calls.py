@@ -443,7 +443,7 @@ def test_settings_that_cannot_be_read_end_no_daemon(live: Live) -> None:
     live.run("task", "list")
     (live.folder / ".rookery" / "config.yaml").write_text("daemon: [oops\n")
     os.kill(live.place.pid, signal.SIGUSR1)
-    wait_until(lambda: "cannot read the project" in live.log())
+    wait_until(lambda: "ConfigInvalid" in live.log())
     assert is_alive(live.identity)
     assert live.run("task", "list", "-q").err == b""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -35,15 +37,15 @@ _GOOD = "def test_good():\n    pass\n"
 _BAD = "def test_bad():\n    assert False\n"
 
 
-def run(folder: Path, *tests: str, workers: int = 0) -> tuple[int, list[str]]:
-    """The exit status and what pytest printed."""
+def run(folder: Path, *tests: str, workers: int = 0, more: Mapping[str, str] | None = None) -> tuple[int, list[str]]:
+    """The exit status and what pytest printed; `more` is added to its environment."""
     (folder / "pytest.ini").touch()
     for number, text in enumerate(tests):
         path = folder / "tests" / f"part{number}" / f"test_{number}.py"
         path.parent.mkdir(parents=True)
         path.write_text(text)
     argv = [sys.executable, "-m", "pytest", "-p", "dev.ci", "-n", str(workers), "-p", "no:cacheprovider"]
-    env = child_environ({"PYTHONPATH": str(ROOT)})
+    env = child_environ({"PYTHONPATH": str(ROOT), **(more or {})})
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
@@ -109,3 +111,18 @@ def test_the_time_is_shown_by_folder(tmp_path: Path) -> None:
         ["2", "tests", "in", "all"],
     ]
     assert 0.4 <= float(table[0].split()[0]) < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_ran_no_command_does_not_run_again_through_the_daemon(tmp_path: Path, workers: int) -> None:
+    command = """
+        def test_command(request):
+            request.node.user_properties.append(("commands", 1))
+    """
+    daemon = {"ROOKERY_TESTS_IN": "daemon"}
+    assert "2 passed" in run(tmp_path, _GOOD, dedent(command), workers=workers, more=daemon)[1][-1], "nothing is known"
+    assert "2 passed" in run(tmp_path, workers=workers)[1][-1]
+    assert "1 passed" in run(tmp_path, workers=workers, more=daemon)[1][-1]
+    (tmp_path / "tests" / "part1" / "test_1.py").unlink()
+    assert run(tmp_path, workers=workers, more=daemon)[0] == pytest.ExitCode.NO_TESTS_COLLECTED
