@@ -104,11 +104,11 @@ class Yard:
         """Wait until a daemon, if there is one, has done all that is due: it may answer a call before that."""
 
         def is_quiet() -> bool:
+            if not IN_DAEMON:
+                self.rook("loop", "run")  # again, as a gate may go on for a while
             explained = self.rook.json("loop", "explain").data
             return not explained["actions"] and not explained["facts"]["landings"]  # nor does any process hold a lease
 
-        if not IN_DAEMON:
-            self.rook("loop", "run")
         wait_until(is_quiet)
 
     def killed(self, step: str, *words: str) -> None:

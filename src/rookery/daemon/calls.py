@@ -15,7 +15,7 @@ from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.state import open_state
 
 _BROKEN_PIPE = 141
-_INTERRUPTED = 130
+INTERRUPTED = 130
 _CHUNK = 65536
 
 
@@ -29,7 +29,7 @@ def run_command(connection: Connection, call: Call) -> None:
         except Became:
             return
         except KeyboardInterrupt:
-            status = _INTERRUPTED
+            status = INTERRUPTED
         except (OSError, ValueError):  # the caller reads no more
             status = _BROKEN_PIPE
     connection.end(status)

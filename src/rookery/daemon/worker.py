@@ -81,8 +81,11 @@ def _serve(session_id: str, line: int, described: int, kept: KeptConnection | No
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)
-    threading.Thread(target=_listen, args=(connection,), daemon=True).start()
-    calls.run_command(connection, call)
+    try:
+        threading.Thread(target=_listen, args=(connection,), daemon=True).start()
+        calls.run_command(connection, call)
+    except KeyboardInterrupt:  # before the command had begun
+        connection.end(calls.INTERRUPTED)
     os._exit(0)
 
 
