@@ -44,6 +44,7 @@ from rookery.merge.model import (
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
+from rookery.vcs.git.in_progress import BranchInUse, check_free
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
 
@@ -84,6 +85,8 @@ class Run:
         self._follow_up()
         while queued := self._queued():
             entries = self._landable(queued)
+            if entries and self._is_base_in_use(entries):
+                continue
             stack, clashes = self._stack(entries) if entries else ([], [])
             if stack:
                 self._settle(stack)
@@ -116,6 +119,16 @@ class Run:
             else:
                 self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
         return landable
+
+    def _is_base_in_use(self, entries: list[Entry]) -> bool:
+        """True if git has begun something with the base: then all of them wait, before a gate or an agent is run."""
+        try:
+            check_free(self.merger.merging.store, self.lease.base)
+        except BranchInUse as error:
+            for entry in entries:
+                self._hold_one(entry.id, land.in_use(error))
+            return True
+        return False
 
     def _has_own_work(self, entry: Entry, tip: str) -> bool:
         """True unless the branch is still where its agent began."""
@@ -230,8 +243,11 @@ class Run:
             if candidate not in waiting:
                 self._put_back([candidate])
                 continue
-            self._held.add(candidate.entry.id)
-            self._change(candidate.entry.id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
+            self._hold_one(candidate.entry.id, held)
+
+    def _hold_one(self, merge_id: str, held: Held) -> None:
+        self._held.add(merge_id)
+        self._change(merge_id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
 
     def _put_back(self, stack: list[Candidate]) -> None:
         for candidate in stack:

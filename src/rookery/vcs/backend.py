@@ -94,7 +94,7 @@ class Vcs(Protocol):
     def delete_branch(self, name: str, expected: str) -> None:
         """Delete a branch if it is still at `expected`, else raises RefMoved.
 
-        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it.
+        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it or uses it.
         """
 
     def switch(self, branch: str) -> None:
@@ -145,7 +145,7 @@ class Vcs(Protocol):
         return None
 
     def running_step(self) -> str | None:
-        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended; else None.
+        """`merge`, `rebase`, `cherry-pick`, `revert` or `am`, if one has begun here and not ended; else None.
 
         Jj finishes every step at once; conflicts are part of a commit.
         """

@@ -29,16 +29,24 @@ from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.ops.state_owner import keep_answer, last_answer
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.forward import Forward, InTheWay
+from rookery.vcs.git.in_progress import BranchInUse
 from rookery.vcs.git.moves import Fenced
 from rookery.vcs.ref_names import LANDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Record):
-    """A landing that has to wait for a person: a checkout has files that block it or is busy, or a hook refuses."""
+    """A landing that has to wait for a person: a checkout has files that block it or is busy, or a hook refuses, or git
+    has begun something with the base.
+    """
 
     reason: str
     paths: tuple[str, ...] = ()
+
+
+def in_use(error: BranchInUse) -> Held:
+    """A landing that waits until a rebase or the like has ended: aborted, that would drop what landed meanwhile."""
+    return Held(f"{error.message}; {error.hint}, then `rook merge run` lands this")
 
 
 def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held:
@@ -53,6 +61,8 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
         begun = merger.merging.begin_forward(lease.base, old, new)
     except InTheWay as error:
         return Held(error.message, error.paths)
+    except BranchInUse as error:
+        return in_use(error)
     except InvalidState as error:
         return Held(error.message)  # another git is at work in a checkout, or its files cannot be written
     answer = last_answer(merger.ctx.root)  # while the index is locked
@@ -64,6 +74,8 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
                 now = merger.ctx.now()
                 landed = [record_landed(merger, entry, now) for entry in entries]
             steps.reached("landing written")
+    except BranchInUse as error:  # it has begun since
+        return in_use(error)
     except ProgramFailed as error:
         if merger.merging.tip(lease.base) == new:
             raise
