@@ -18,7 +18,7 @@ from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import GateReport
-from rookery.merge.landing import land, messages, rebase_requests
+from rookery.merge.landing import completion, land, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
@@ -44,6 +44,7 @@ from rookery.merge.model import (
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
+from rookery.tasks import store as tasks
 from rookery.vcs.git.in_progress import BranchInUse, check_free
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
@@ -131,9 +132,11 @@ class Run:
         return False
 
     def _has_own_work(self, entry: Entry, tip: str) -> bool:
-        """True unless the branch is still where its agent began."""
-        sessions = agents.sessions(self.merger.ctx.db, branch=entry.branch) if entry.agent is not None else []
-        return all(session.base_commit != tip for session in sessions)
+        """True unless the branch is still where its agent or its task began."""
+        db = self.merger.ctx.db
+        if entry.agent is None:
+            return entry.task_id is None or tasks.start_of_branch(db, entry.branch) != tip
+        return all(session.base_commit != tip for session in agents.sessions(db, branch=entry.branch))
 
     def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Case]]:
         """The first branches that do not conflict, each on top of the one before; and those that do."""
@@ -278,9 +281,10 @@ class Run:
         """A person has landed it by hand."""
         merger = self.merger
         taken = self._take([entry.replace(tip=tip)])[entry.id]
+        around = completion.look_around(merger, [taken])
         with leases.writing(merger, self.lease):
             ready = merger.change(taken, "go ahead", candidate=tip, base_before=None, tier=None)
-            land.record_landed(merger, ready, merger.ctx.now())
+            land.record_landed(merger, ready, merger.ctx.now(), around)
         self._follow_up()
 
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:

@@ -22,6 +22,7 @@ from rookery.merge import store
 from rookery.merge.gates import scratch
 from rookery.merge.landing import cleanup, completion, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate
+from rookery.merge.landing.completion import Surroundings
 from rookery.merge.landing.eligibility import Withdrawn, why_refused
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
@@ -70,9 +71,10 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
     try:
         with checkouts_following(merger, lease.base, new, begun, answer):
             _move(merger, lease, entries, old, new)
+            around = completion.look_around(merger, entries)
             with leases.writing(merger, lease):  # if the lease was lost just now, its new holder records this
                 now = merger.ctx.now()
-                landed = [record_landed(merger, entry, now) for entry in entries]
+                landed = [record_landed(merger, entry, now, around) for entry in entries]
             steps.reached("landing written")
     except BranchInUse as error:  # it has begun since
         return in_use(error)
@@ -145,9 +147,9 @@ def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new:
     steps.reached("base moved")
 
 
-def record_landed(merger: Merger, entry: Entry, now: str) -> Entry:
+def record_landed(merger: Merger, entry: Entry, now: str, around: Surroundings) -> Entry:
     """Within a transaction: git says that the base contains the candidate. What landed at once has one time."""
-    remark = completion.complete_task(merger, entry)
+    remark = completion.complete_task(merger, entry, around)
     changes = {"landed_at": now, "kind": None, "reason": remark or None, "files": ()}
     landed = store.change(merger.ctx.db, entry, "land", actor=merger.actor, at=now, **changes)
     messages.tell_landed(merger, landed)
@@ -171,9 +173,10 @@ def recover(merger: Merger, lease: Lease) -> list[Entry]:
     for entry in left:
         is_announced = entry.state == LANDING and tip is not None
         has_landed = is_announced and merger.merging.store.contains(str(entry.candidate), str(tip))
+        around = completion.look_around(merger, [entry] if has_landed else [])
         with leases.writing(merger, lease):
             if has_landed:
-                settled.append(record_landed(merger, entry, merger.ctx.now()))
+                settled.append(record_landed(merger, entry, merger.ctx.now(), around))
             else:
                 settled.append(merger.change(entry, "put back"))
         steps.reached("recovered one")
