@@ -191,12 +191,12 @@ class GitStore:
         """
         if any(char in name for name in names for char in "\n\0"):
             return None
+        return next(iter(self.find_commits(names)), None)
+
+    def find_commits(self, names: Iterable[str]) -> list[str]:
+        """The commits that those of some names stand for that stand for one."""
         answers = self.read("cat-file", "--batch-check", stdin="".join(f"{name}^{{commit}}\n" for name in names))
-        for answer in answers.splitlines():
-            words = answer.split(" ")
-            if len(words) == 3 and words[1] == "commit":
-                return words[0]
-        return None
+        return [words[0] for words in map(str.split, answers.split("\n")) if len(words) == 3 and words[1] == "commit"]
 
     def get_commit(self, *names: str) -> str:
         """The same; raises UnknownRevision."""
