@@ -22,6 +22,7 @@ from rookery.vcs.git.pointers import linked_worktrees, registration_of
 from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import named_path
+from rookery.vcs.ref_names import HEADS
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
@@ -35,6 +36,28 @@ _RUNNING = {
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
 }
+
+
+def unfinished_step(store: GitStore, branch: str) -> tuple[str, str] | None:
+    """A checkout in which a step that needs the branch has begun and not ended, and what it is; None if there is none.
+
+    During a rebase or a bisection a checkout is on no branch, and git still counts the branch as in use.
+    """
+    ref = HEADS + branch
+    for own, folder in {store.common: os.path.dirname(store.common), **linked_worktrees(store.common)}.items():
+        rebased = [
+            folders.read_text(os.path.join(own, name)).splitlines()
+            for name in ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
+        ]
+        if any(ref in lines for lines in rebased):
+            return folder, "rebase"
+        if folders.read_text(os.path.join(own, "BISECT_START")).strip() == branch:
+            return folder, "bisect"
+        if folders.read_line(os.path.join(own, "HEAD")) == f"ref: {ref}":
+            for name, step in _RUNNING.items():
+                if os.path.exists(os.path.join(own, name)):
+                    return folder, step
+    return None
 
 
 class GitWorktrees(Vcs):
