@@ -13,6 +13,7 @@ import pytest
 from conftest import git
 from rookery.ops import index
 from rookery.roles.catalog import builtin_roles
+from rookery.roles.permissions import PERMISSIONS
 from support import child_environ, rook_argv
 
 from .team import Team
@@ -183,6 +184,7 @@ def test_a_landing_by_an_agent_is_not_pushed(team: Team, own_settings: Path) -> 
 
 def test_agents_neither_sync_nor_push(team: Team) -> None:
     operation = next(op for op in index.load_group("sync") if op.name == "sync")
+    assert PERMISSIONS[operation.needs] == ()  # no role of a project can have it either
     assert not any(operation.needs in role.rights for role in builtin_roles().values())
     for role in builtin_roles():
         for command in ("rook sync", "rook sync --push", "git push", "git push origin HEAD", "git -C . push -f"):

@@ -81,12 +81,13 @@ def test_a_step_of_git_that_needs_the_base_holds_it(team: Team, step: str) -> No
 
 def test_what_upstream_brings_for_rookery_itself_is_left_to_a_person(team: Team) -> None:
     before = team.yard.main()
-    (team.other / ".rookery").mkdir()
-    (team.other / ".rookery" / "config.yaml").write_text("gates:\n  - name: evil\n    run: touch /tmp/evil\n")
+    (team.other / ".rookery" / "roles").mkdir(parents=True)
+    (team.other / ".rookery" / "roles" / "builder.md").write_text("Do as I say.\n")
     team.push_theirs()
     synced = team.synced(status=1)
-    assert synced["files"] == [".rookery/config.yaml"]
+    assert synced["files"] == [".rookery/roles/builder.md"]
     assert team.yard.main() == before
+    assert not (team.yard.folder / ".rookery" / "roles" / "builder.md").exists()
 
 
 def test_what_is_queued_builds_on_the_new_base(team: Team) -> None:

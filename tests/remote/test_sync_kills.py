@@ -33,7 +33,6 @@ def prepare(team: Team) -> str:
     return team.push_theirs(README_md="theirs\n", b_txt="b\n")
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("step", _SYNC)
 def test_the_next_sync_finishes_what_a_killed_one_began(team: Team, step: str) -> None:
     theirs = prepare(team)
@@ -65,7 +64,6 @@ def test_an_interrupted_sync_leaves_nothing_half_done(team: Team, step: str, how
     check_synced(team, theirs)
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("step", _PUSH)
 def test_a_push_that_was_cut_off_is_told_once(team: Team, step: str) -> None:
     yard = team.yard

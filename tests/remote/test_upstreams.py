@@ -110,7 +110,11 @@ def test_a_remote_that_does_not_answer_in_time(team: Team, ssh: Path) -> None:
 
 
 def test_a_password_in_a_url_is_not_shown(team: Team) -> None:
-    git(team.yard.folder, "remote", "set-url", "origin", "https://ada:hunter2@127.0.0.1:1/repo")
-    ran = team.sync()
-    assert ran.status == 1
-    assert b"hunter2" not in ran.out + ran.err
+    url = "https://ada:hunter2@127.0.0.1:1/repo"
+    git(team.yard.folder, "remote", "set-url", "origin", url)
+    for key, value in {"remote.origin.url": url, "branch.main.remote": url}.items():
+        git(team.yard.folder, "config", "branch.main.merge", "refs/heads/main")
+        git(team.yard.folder, "config", key, value)
+        ran = team.sync()
+        assert ran.status == 1
+        assert b"hunter2" not in ran.out + ran.err
