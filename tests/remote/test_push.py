@@ -78,6 +78,20 @@ def test_a_remote_that_moves_meanwhile_refuses_the_push(team: Team) -> None:
     assert team.upstream() == yard.main()
 
 
+def test_what_was_pushed_is_undone_by_a_commit_on_top(team: Team) -> None:
+    """Also where git keeps no record of the remote's branches: moved back, the next sync would bring it again."""
+    yard = team.yard
+    git(yard.folder, "config", "--unset-all", "remote.origin.fetch")
+    git(yard.folder, "update-ref", "-d", "refs/remotes/origin/main")
+    yard.branch("work", a_txt="a\n")
+    yard.merge("--branch", "work")
+    team.synced("--push")
+    assert yard.merge("undo", "work").data[0]["how"] == "reverted"
+    assert team.synced("--push")["push"]["state"] == "pushed"
+    assert git(team.bare, "ls-tree", "--name-only", "main").split() == ["README.md"]
+    assert not (yard.folder / "a.txt").exists()
+
+
 def test_hooks_here_and_there_may_refuse_it(team: Team) -> None:
     before = team.upstream()
     team.yard.commit(own_txt="o\n")
@@ -197,7 +211,7 @@ def test_a_person_at_a_terminal_is_asked(team: Team, answer: str, is_pushed: boo
     before = team.upstream()
     mine = team.yard.commit(own_txt="o\n")
     shown = in_terminal(team.yard.folder, "sync", answer=lambda text: answer if "[y/N]" in text else None)
-    assert "Push 1 commit of main to origin/main? [y/N]" in shown
+    assert "  Change own_txt\r\nPush 1 commit of main to origin/main? [y/N]" in shown
     assert team.upstream() == (mine if is_pushed else before)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.base import call as calls
+from rookery.base.text import one_line, visible
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, NOTHING, PROCESS, Doc, Ref, op
 from rookery.remote import service
 from rookery.remote.model import Synced
+
+_LISTED = 10
 
 
 @op("sync", needs="remote.write", long=True, touches=PROCESS, owns=NOTHING, view="vcs.synced")
@@ -36,7 +39,10 @@ def sync(
             return False
         try:
             commits = "1 commit" if count == 1 else f"{count} commits"
-            answer = calls.ask(f"Push {commits} of {synced.base} to {synced.upstream}? [y/N]: ")
+            listed = "".join(
+                f"  {visible(one_line(line.title or line.subject, 70))}\n" for line in synced.ours[:_LISTED]
+            )
+            answer = calls.ask(f"{listed}Push {commits} of {synced.base} to {synced.upstream}? [y/N]: ")
         except EOFError:
             return False
         return answer.strip().lower() in ("y", "yes")
