@@ -15,6 +15,7 @@ from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import MergeBusy, NothingToLand, Outcome
+from rookery.merge.person import closing
 from rookery.merge.run import Run
 
 _LOOK_AGAIN = 1.0
@@ -66,6 +67,7 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
     finally:
         leases.release(merger, lease)
     cleanup.tidy(merger)
+    closing.tidy(merger)
     # The result also names what another process has settled meanwhile.
     entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.seen, *only)))
     return Outcome(base, entries, merger.gate_runs, tuple(run.flaky))
@@ -98,3 +100,4 @@ def recover(merger: Merger, base: str) -> None:
     finally:
         leases.release(merger, lease)
     cleanup.tidy(merger)
+    closing.tidy(merger)

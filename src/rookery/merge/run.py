@@ -36,11 +36,15 @@ from rookery.merge.model import (
     LANDING,
     MERGE,
     PROTECTED,
+    RESOLVING,
     TESTING,
     VERDICTS,
     Entry,
     GateRun,
 )
+from rookery.merge.person import closing, handback
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import OpenConflict, shown_place
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
@@ -82,8 +86,12 @@ class Run:
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         self._follow_up()
+        closing.pick_up(self.merger, self.lease.base)
         while queued := self._queued():
-            entries = self._landable(queued)
+            entries, resolved = self._without_open(self._landable(queued))
+            if resolved:  # first, while the base is as the person saw it
+                self._hand_in(*resolved[0])
+                continue
             stack, clashes = self._stack(entries) if entries else ([], [])
             if stack:
                 self._settle(stack)
@@ -183,9 +191,9 @@ class Run:
         else:
             self._put_back(right)
 
-    def _fail_gate(self, candidate: Candidate, failed: GateRun) -> None:
+    def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
         status = f" (exit status {failed.status})" if failed.status is not None else ""
-        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}"
+        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
         self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
@@ -257,6 +265,52 @@ class Run:
         kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.conflicts))
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
         self._fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
+
+    def _without_open(self, entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]]]:
+        """The entries without those whose conflict a person has open, and what persons have committed of these."""
+        conflicts = {conflict.merge_id: conflict for conflict in persons.all_open(self.merger.ctx.db)}
+        others, resolved = [], []
+        for entry in entries:
+            conflict = conflicts.get(entry.id)
+            if conflict is None:
+                others.append(entry)
+                continue
+            commit = handback.finished(self.merger, conflict)
+            if isinstance(commit, str):
+                resolved.append((entry, conflict, commit))
+                continue
+            self._held.add(entry.id)
+            if entry.kind != RESOLVING:
+                reason = f"being resolved by a person in {shown_place(entry.id)}"
+                self._change(entry.id, "resolve", kind=RESOLVING, reason=reason)
+        return others, resolved
+
+    def _hand_in(self, entry: Entry, conflict: OpenConflict, commit: str) -> None:
+        """Land what a person has committed to resolve a conflict, gated as every result is."""
+        merger = self.merger
+        entry = self._take([entry])[entry.id]
+        handed = handback.hand_in(merger, entry, conflict, commit)
+        if isinstance(handed, handback.Unfinished):
+            self._held.add(entry.id)
+            self._change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)
+            merger.say(f"{entry.branch} waits: {handed.reason}\n")
+            return
+        if isinstance(handed, handback.Again):
+            paths = tuple(conflict.path for conflict in handed.conflicts)
+            where = f" in {_files(paths)}" if paths else ""
+            self._fail(entry, CONFLICT, f"{handed.reason}{where}", paths, tier=HUMAN)
+            return
+        if handed.remark:
+            merger.say(f"{entry.branch}: {handed.remark}\n")
+        if self._refuse_protected(handed.candidate):
+            return
+        failed = self._gate([handed.candidate], retries=merger.ctx.config.merge.retries).failed
+        if failed is None:
+            handed.case.record(merger)
+            self._land([handed.candidate])
+            return
+        handed.case.refuse(merger, failed)
+        self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
 
     def _note_landed(self, entry: Entry, tip: str) -> None:
         """A person has landed it by hand."""

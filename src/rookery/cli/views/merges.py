@@ -27,6 +27,7 @@ from rookery.merge.model import (
     Outcome,
     Predicted,
 )
+from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import MOVED_BACK, Undone
@@ -60,6 +61,9 @@ def _landed(result: Outcome) -> Iterator[Block]:
     yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
     if any(entry.state == WAITING for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    for entry in result.entries:
+        if entry.state == FAILED and entry.kind == CONFLICTS:
+            yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
@@ -87,6 +91,7 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
         "by": entry.tier,
         "reason": one_line(entry.reason or ""),
         "commit": short(entry.commit),
+        "resolved in": result.resolving,
     }
     yield Fields(fields)
     if entry.tier == CLEAN:
