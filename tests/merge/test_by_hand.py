@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import git
+from disks import fill, small_disk
+from rookery.base.errors import Refused
+from rookery.merge.person import service
 from support import Ran
 
 from .yard import Yard
+
+__all__ = ["small_disk"]
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +84,7 @@ def test_the_worktree_is_a_merge_under_way_with_both_sides_in_it(yard: Yard) -> 
     ran = yard.merge("resolve", "bee")
     place = Path(ran.data["path"])
     assert git(place, "rev-parse", "HEAD", "MERGE_HEAD").split() == [main, tip]
-    assert git(place, "symbolic-ref", "-q", "HEAD", check=False) == ""
+    assert git(place, "branch", "--show-current") == ""
     stages = [row.split()[2] for row in git(place, "ls-files", "-u").splitlines()]
     assert stages == ["1", "2", "3"]
     marked = "<<<<<<< ours\ntwo of main\n||||||| base\ntwo\n=======\ntwo of bee\n>>>>>>> theirs\n"
@@ -126,7 +131,7 @@ def test_the_task_of_an_agent_is_completed_and_its_title_explains_the_conflict(y
     yard.settings("merge:\n  tiers: []\n  clean: false\n")
     yard.commit(a_txt=BASE)
     works = {
-        name: [{"write": {"path": "a.txt", "text": BASE.replace("two", f"two of {name}")}}, {"commit": name}]
+        name: [{"edit": {"path": "a.txt", "text": BASE.replace("two", f"two of {name}")}}, {"commit": name}]
         for name in ("ant", "bee")
     }
     for name, steps in works.items():
@@ -141,7 +146,7 @@ def test_the_task_of_an_agent_is_completed_and_its_title_explains_the_conflict(y
     assert ran.data["purpose"] == "Task of bee"
     commit_there(Path(ran.data["path"]), BASE.replace("two", "two of ant\ntwo of bee"))
     assert yard.merge("run").status == 0
-    task = yard.rook.json("task", "show", yard.entry("bee")["task_id"]).data
+    task = yard.rook.json("task", "get", ran.data["entry"]["task_id"]).data
     assert task["state"] == "COMPLETED"
     assert yard.show("a.txt").splitlines()[1:3] == ["two of ant", "two of bee"]
 
@@ -382,9 +387,6 @@ def test_agents_may_not(yard: Yard) -> None:
     conflict(yard)
     merger = yard.merger()
     merger.actor = "merger-1"
-    from rookery.base.errors import Refused
-    from rookery.merge.person import service
-
     for use in (service.open_conflict, service.give_up):
         with pytest.raises(Refused, match="only a person"):
             use(merger, "bee")
@@ -394,19 +396,20 @@ def test_agents_may_not(yard: Yard) -> None:
 
 def test_rules_settle_what_they_can_and_only_the_rest_is_open(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n")
-    yard.commit(a_txt=BASE, list_md="# List\n\n- one\n")
-    yard.branch("bee", a_txt=BRANCH, list_md="# List\n\n- one\n- of bee\n")
-    yard.commit(a_txt=MAIN, list_md="# List\n\n- one\n- of main\n")
+    begin = "first\nsecond\nthird\n"
+    yard.commit(a_txt=BASE, notes_txt=begin)
+    yard.branch("bee", a_txt=BRANCH, notes_txt=f"{begin}both\nand more\n")
+    yard.commit(a_txt=MAIN, notes_txt=f"{begin}both\n")
     assert yard.merge("--branch", "bee").status == 1
     ran = yard.merge("resolve", "bee")
     assert [file["path"] for file in ran.data["files"]] == ["a.txt"]
-    assert ran.data["settled"] == ["list.md"]
+    assert ran.data["settled"] == ["notes.txt"]
     place = Path(ran.data["path"])
-    assert (place / "list.md").read_text() == "# List\n\n- one\n- of main\n- of bee\n"
+    assert (place / "notes.txt").read_text() == f"{begin}both\nand more\n"
     assert git(place, "diff", "--name-only", "--diff-filter=U") == "a.txt"
     commit_there(place)
     assert yard.merge("run").status == 0
-    assert yard.show("list.md").endswith("- of main\n- of bee")
+    assert yard.show("notes.txt").endswith("both\nand more")
 
 
 def test_a_gate_turns_a_resolution_down_and_the_person_goes_on_from_there(yard: Yard) -> None:
@@ -444,8 +447,6 @@ def test_other_strategies_land_the_tree_as_one_commit(yard: Yard, strategy: str)
 
 def test_a_second_call_says_where_it_is_and_two_at_once_make_one(yard: Yard) -> None:
     conflict(yard)
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(2) as pool:
         one, two = pool.map(lambda _: yard.merge("resolve", "bee"), range(2))
     assert (one.status, two.status) == (0, 0)
@@ -480,7 +481,7 @@ HOSTILE = ("-x", "a\nb.txt", "ü ü", "'; rm -rf .txt", "caf\udce9.txt")
 def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: []\n")
     folder = os.fsencode(yard.folder)
-    names = [*HOSTILE, "bin", "gone", "link", "tool"]
+    commits = {side: yard.commit(some_txt=f"{side}\n") for side in ("base", "bee", "main")}
 
     def write(side: str) -> None:
         for name in HOSTILE:
@@ -489,29 +490,32 @@ def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -
         (yard.folder / "bin").write_bytes(b"\0" + side.encode())
         (yard.folder / "link").unlink(missing_ok=True)
         (yard.folder / "link").symlink_to(side)
+        (yard.folder / "sub").mkdir(exist_ok=True)  # a submodule that is not checked out
         git(yard.folder, "add", "-A")
+        git(yard.folder, "update-index", "--add", "--cacheinfo", f"160000,{commits[side]},sub")
 
     write("base")
     (yard.folder / "gone").write_text("base\n")
-    (yard.folder / "tool").write_text("base\n")
-    git(yard.folder, "add", "-A")
+    git(yard.folder, "add", "gone")
     git(yard.folder, "commit", "-qm", "Base")
     git(yard.folder, "switch", "-qc", "bee")
     write("bee")
     (yard.folder / "gone").write_text("base\nbee\n")
-    git(yard.folder, "commit", "-qam", "Bee")
+    git(yard.folder, "add", "gone")
+    git(yard.folder, "commit", "-qm", "Bee")
     git(yard.folder, "switch", "-q", "main")
     write("main")
     git(yard.folder, "rm", "-q", "gone")
-    git(yard.folder, "commit", "-qam", "Main")
+    git(yard.folder, "commit", "-qm", "Main")
     assert yard.merge("--branch", "bee").status == 1
     ran = yard.merge("resolve", "bee")
     kinds = {file["path"]: file["kind"] for file in ran.data["files"]}
     assert kinds["bin"] == "binary"
     assert kinds["gone"] == "modify/delete"
     assert kinds["link"] == "symlink"
-    assert kinds["a\nb.txt"] == "add/add" or kinds["a\nb.txt"] == "content"
-    assert len(kinds) == len(names) - 1
+    assert kinds["a\nb.txt"] == "content"
+    assert kinds["sub"] == "submodule"
+    assert len(kinds) == len(HOSTILE) + 4
     place = Path(ran.data["path"])
     for name in HOSTILE:
         with open(os.path.join(os.fsencode(place), os.fsencode(name))) as file:
@@ -520,6 +524,7 @@ def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -
             file.write("of main\nof bee\n")
     git(place, "checkout", "--theirs", "--", "bin", "link")
     git(place, "rm", "-q", "gone")
+    git(place, "update-index", "--cacheinfo", f"160000,{commits['bee']},sub")
     git(place, "add", "-A")
     git(place, "commit", "-q", "--no-edit")
     message = refused(yard.merge("resolve", "bee", "--done"))
@@ -529,6 +534,7 @@ def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -
     assert (yard.folder / "bin").read_bytes() == b"\0bee"
     assert os.readlink(yard.folder / "link") == "bee"
     assert not (yard.folder / "gone").exists()
+    assert git(yard.folder, "rev-parse", "main:sub") == commits["bee"]
     assert (yard.folder / "-x").read_text() == "of main\nof bee\n"
     assert_closed(yard)
 
@@ -615,4 +621,26 @@ def test_earlier_work_survives_a_kill_while_it_is_opened_again(yard: Yard, step:
     commit_there(place, "of main\nof the person\n", "new.txt")
     assert yard.merge("run").status == 0
     assert yard.show("a.txt") + "\n" == BOTH
+    assert_closed(yard)
+
+
+def test_a_full_disk_leaves_the_entry_as_it_was_and_a_later_call_opens_it(small_disk: Path) -> None:
+    folder = small_disk / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    yard = Yard(folder)
+    yard.settings("merge:\n  tiers: []\n")
+    noise = "".join(f"{number * 7919:x}\n" for number in range(60_000))
+    yard.commit(a_txt=BASE, big_txt=noise)
+    yard.branch("bee", a_txt=BRANCH)
+    yard.commit(a_txt=MAIN)
+    assert yard.merge("--branch", "bee").status == 1
+    before = yard.entry("bee")
+    ballast = fill(small_disk, 200 * 1024)
+    assert refused(yard.merge("resolve", "bee"))
+    ballast.unlink()
+    place = opened(yard)
+    assert (place / "big.txt").read_text() == noise
+    assert yard.merge("resolve", "bee", "--abort").status == 0
+    assert {**yard.entry("bee"), "updated_at": ""} == {**before, "updated_at": ""}
     assert_closed(yard)

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from rookery.base.errors import RookError
+from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
@@ -373,4 +374,6 @@ class Run:
 
 def _files(paths: tuple[str, ...]) -> str:
     named = [path for path in paths if path]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    return (
+        ", ".join(map(one_line, named[:3])) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    )

@@ -27,7 +27,7 @@ def tell_landed(merger: Merger, entry: Entry) -> None:
 
 def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     """A branch could not land: why, in which files, and the last lines of the failed gate's output."""
-    files = [path for path in entry.files if path][:_SHOWN_FILES]
+    files = [one_line(path) for path in entry.files if path][:_SHOWN_FILES]
     parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
     if files:
         parts.append(f"Files:\n{_list(files)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rookery.base.text import one_line
+from rookery.base.text import as_utf8, one_line
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.merge.model import Entry, FileOutcome
@@ -32,17 +32,17 @@ def explain(merger: Merger, entry: Entry, conflict: OpenConflict, case: Case) ->
     fork = merger.merging.fork_point(conflict.ours, conflict.theirs) or conflict.ours
     tried: dict[str, dict[str, FileOutcome]] = {}
     for outcome in (*merges.outcomes(merger.ctx.db, entry.id), *case.outcomes):
-        tried.setdefault(outcome.path, {})[outcome.tier] = outcome
+        tried.setdefault(as_utf8(outcome.path), {})[outcome.tier] = outcome
     explained = []
     for one in [one for one in case.conflicts if one.path in conflict.files][:_MOST_FILES]:
         kind = kind_of(merger, one)
         explained.append(
             ConflictedPath(
-                one.path,
+                as_utf8(one.path),
                 kind,
                 _side(merger, one.path, fork, conflict.ours, one.base, one.ours),
                 _side(merger, one.path, fork, conflict.theirs, one.base, one.theirs),
-                tuple(Tried(past.tier, past.outcome, past.why) for past in tried.get(one.path, {}).values()),
+                tuple(Tried(past.tier, past.outcome, past.why) for past in tried.get(as_utf8(one.path), {}).values()),
                 _HOW.get(kind, _TAKE_ONE),
             )
         )

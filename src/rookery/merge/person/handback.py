@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import NoRepository
 from rookery.base.record import Record
-from rookery.base.text import one_line
+from rookery.base.text import as_utf8, one_line
 from rookery.config import steps
 from rookery.merge.landing.candidate import Candidate, commit_case, merge
 from rookery.merge.landing.history import Start, start_of
@@ -184,7 +184,7 @@ def _compare(merger: Merger, conflict: Conflict, sides: Sides, result: Side | No
         taken = [side for side, there in both.items() if there == result]
         changed = [side for side, there in both.items() if there != conflict.base]
         left_out = [side for side in changed if taken and side not in taken]
-        return "", [LostLine(path, side, WHOLE_FILE, "") for side in left_out]
+        return "", [LostLine(as_utf8(path), side, WHOLE_FILE, "") for side in left_out]
     given = [text for text in (sides.ours, sides.theirs) if text is not None]
     unfinished = "" if content is None else why_unfinished(path, content)
     if unfinished and content is not None:
@@ -194,7 +194,8 @@ def _compare(merger: Merger, conflict: Conflict, sides: Sides, result: Side | No
             was_fine = any(not why_unfinished(path, text) for text in given)
         unfinished = unfinished if was_fine else ""
     return unfinished, [
-        LostLine(path, lost.side, lost.kind, lost.line, lost.count) for lost in loss.check(sides, content or b"")
+        LostLine(as_utf8(path), lost.side, lost.kind, lost.line, lost.count)
+        for lost in loss.check(sides, content or b"")
     ]
 
 

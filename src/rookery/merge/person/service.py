@@ -12,7 +12,7 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, Refused, RookError
-from rookery.base.text import one_line
+from rookery.base.text import as_utf8, one_line
 from rookery.config import steps
 from rookery.config.environ import HUMAN as PERSON
 from rookery.merge import queue, service
@@ -231,7 +231,7 @@ def _view(
     case = case or handback.merge_sides(merger, entry, conflict)
     task = tasks.existing(merger.ctx.db, entry.task_id)
     files = explanation.explain(merger, entry, conflict, case)
-    settled = tuple(dict.fromkeys(one.path for one in case.outcomes if one.path not in conflict.files))
+    settled = tuple(dict.fromkeys(as_utf8(one.path) for one in case.outcomes if one.path not in conflict.files))
     place, purpose = place_of(merger.ctx.root, entry.id), None if task is None else one_line(task.title)
     return Resolving(entry, IN_HAND, place, files, settled, purpose, is_new, notes)
 
