@@ -475,6 +475,27 @@ def test_cleaning_keeps_it_and_the_doctor_knows_it(yard: Yard) -> None:
     assert_closed(yard)
 
 
+def test_the_doctor_closes_what_a_killed_opening_left(yard: Yard) -> None:
+    before = conflict(yard)
+    yard.killed_alone("resolution merged", "merge", "resolve", "bee")
+    assert "is left of a conflict" in str(yard.rook.json("doctor").envelope["data"])
+    yard.rook("doctor", "--fix")
+    assert {**yard.entry("bee"), "updated_at": ""} == {**before, "updated_at": ""}
+    assert_closed(yard)
+
+
+def test_a_broken_worktree_keeps_nothing_else_from_landing(yard: Yard) -> None:
+    conflict(yard)
+    place = opened(yard)
+    index = Path(git(place, "rev-parse", "--git-path", "index"))
+    index.write_bytes(b"broken")
+    yard.branch("other", b_txt="b\n")
+    assert yard.merge("--branch", "other").status == 0
+    assert yard.show("b.txt") == "b"
+    assert "cannot be read" in refused(yard.merge("resolve", "bee", "--done"))
+    assert yard.merge("run").data["entries"] == []
+
+
 HOSTILE = ("-x", "a\nb.txt", "ü ü", "'; rm -rf .txt", "caf\udce9.txt")
 
 

@@ -290,7 +290,11 @@ class Run:
         """Land what a person has committed to resolve a conflict, gated as every result is."""
         merger = self.merger
         entry = self._take([entry])[entry.id]
-        handed = handback.hand_in(merger, entry, conflict, commit)
+        try:
+            handed = handback.hand_in(merger, entry, conflict, commit)
+        except Unclear as error:
+            self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+            return
         if isinstance(handed, handback.Unfinished):
             self._held.add(entry.id)
             self._change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)

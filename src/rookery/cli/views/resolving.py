@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from textwrap import wrap
 from typing import Any
 
@@ -55,7 +56,7 @@ def _open(result: Resolving) -> Iterator[Block]:
     yield Paragraph(
         [
             ("To go on:", "bold"),
-            f"  cd {result.path}",
+            f"  cd {quote(result.path)}",
             "  git status            # what is left; `git mergetool` works too",
             f"  (between the markers, ours is {one_line(entry.base)}, theirs is {one_line(entry.branch)})",
             "  git commit            # when all of it is resolved",

@@ -9,10 +9,11 @@ back to the person, who is given only that.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rookery.base.errors import NoRepository
+from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import as_utf8, one_line
 from rookery.config import steps
@@ -97,28 +98,28 @@ def open_checkout(merger: Merger, merge_id: str) -> Git | None:
 def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
     """The commit that a person has made of the merge, or what is missing."""
     place = place_of(merger.ctx.root, conflict.merge_id)
-    commit_there = f"`git -C {place} commit`"
+    git_there = f"git -C {shlex.quote(place)}"
     here = open_checkout(merger, conflict.merge_id)
+    way_out = f"`rook merge resolve {conflict.merge_id} --abort`"
+    if here is None:
+        return Unfinished(f"{place} is no checkout any more", way_out)
     try:
-        status = None if here is None else here.status()
-        step = None if here is None else here.running_step()
-    except NoRepository:
-        status = None
-    if here is None or status is None or status.commit is None:
-        return Unfinished(f"{place} is no checkout any more", f"`rook merge resolve {conflict.merge_id} --abort`")
+        status, step = here.status(), here.running_step()
+    except RookError as error:  # one broken worktree must not keep everything else from landing
+        return Unfinished(f"{place} cannot be read: {error.message}", error.hint or way_out)
     open_files = [change.path for change in status.changes if change.kind == CONFLICTED]
     if open_files:
         hint = f"resolve them in {place}, `git add` them, and commit"
         return Unfinished(f"{_files(open_files)} still in conflict", hint)
     changed = [change.path for change in status.changes if change.kind != UNTRACKED]
     if step is not None:
-        return Unfinished(f"the {step} in {place} is not committed", commit_there)
+        return Unfinished(f"the {step} in {place} is not committed", f"`{git_there} commit`")
     if changed:
-        hint = f"{commit_there[:-1]} -a`, or `git -C {place} stash`"
+        hint = f"`{git_there} commit -a`, or `{git_there} stash`"
         return Unfinished(f"{place} has changes that are not committed: {_files(changed, '')}", hint)
     contains, head = merger.merging.store.contains, status.commit
-    again = f"`git -C {place} merge {conflict.theirs[:12]}` begins it again; --abort gives up"
-    if head == conflict.ours:
+    again = f"`{git_there} merge {conflict.theirs[:12]}` begins it again; --abort gives up"
+    if head is None or head == conflict.ours:
         return Unfinished(f"nothing is committed in {place}", again)
     if not contains(conflict.theirs, head) or not contains(conflict.ours, head):
         missing = "the branch" if contains(conflict.ours, head) else "the base"
