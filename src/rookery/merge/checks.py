@@ -83,7 +83,7 @@ def _resolving(merger: Merger, root: str) -> Finding:
     conflicts = persons.all_open(merger.ctx.db)
     left = [conflict for conflict in conflicts if closings.is_left(merger, conflict)]
     if left:
-        problem = f"{shown_place(left[0].merge_id)} is left of a conflict that nobody resolves any more"
+        problem = f"{shown_place(left[0].merge_id)} is left of a conflict that no person resolves any more"
         return Finding(_CATEGORY, "conflicts", WARNING, problem, "run `rook doctor --fix`", lambda: _close(root))
     if not conflicts:
         return Finding(_CATEGORY, "conflicts", OK, "no conflict is open for a person")

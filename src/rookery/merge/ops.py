@@ -122,7 +122,7 @@ def explain(ctx: Context, merge: MergeArg) -> Explained:
     return service.explain(_merger(ctx), merge)
 
 
-@op("merge resolve", needs="merge.write", long=True, touches=PROCESS, view="resolving.resolving")
+@op("merge resolve", needs="merge.write", long=True, touches=PROCESS, view="merges.resolving")
 def resolve(
     ctx: Context,
     merge: Annotated[MergeArg, Owns(BRANCHES)],

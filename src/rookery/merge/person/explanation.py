@@ -97,10 +97,7 @@ def _counts(merger: Merger, before: Side | None, now: Side | None) -> tuple[int 
     oids = [side.oid for side in (before, now) if side is not None and side.mode in REGULAR]
     if len(oids) < 2:
         return None, None
-    if oids[0] == oids[1]:
-        return 0, 0
-    words = merger.merging.store.read("diff", "--numstat", "--no-ext-diff", "--no-textconv", *oids).split("\t")
-    return (int(words[0]), int(words[1])) if words[0].isdecimal() else (None, None)
+    return (0, 0) if oids[0] == oids[1] else merger.merging.line_counts(*oids) or (None, None)
 
 
 def as_text(resolving: Resolving) -> str:

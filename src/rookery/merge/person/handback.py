@@ -186,13 +186,13 @@ def _compare(merger: Merger, conflict: Conflict, sides: Sides, result: Side | No
         changed = [side for side, there in both.items() if there != conflict.base]
         left_out = [side for side in changed if taken and side not in taken]
         return "", [LostLine(as_utf8(path), side, WHOLE_FILE, "") for side in left_out]
-    given = [text for text in (sides.ours, sides.theirs) if text is not None]
+    contents_before = [text for text in (sides.ours, sides.theirs) if text is not None]
     unfinished = "" if content is None else why_unfinished(path, content)
     if unfinished and content is not None:
         if has_markers(content):
-            was_fine = not any(map(has_markers, given))
+            was_fine = not any(map(has_markers, contents_before))
         else:
-            was_fine = any(not why_unfinished(path, text) for text in given)
+            was_fine = any(not why_unfinished(path, text) for text in contents_before)
         unfinished = unfinished if was_fine else ""
     return unfinished, [
         LostLine(as_utf8(path), lost.side, lost.kind, lost.line, lost.count)

@@ -11,7 +11,7 @@ from rookery.config import layout
 from rookery.merge.model import Entry
 
 MAKING, READY, CLOSING = "making", "ready", "closing"
-"""How far the worktree is: nobody was told of it before it is ready."""
+"""How far the worktree is: no person was told of it before it is ready."""
 NOTES = "ROOK-CONFLICTS.md"
 """The file in the worktree that explains both sides; git never commits it."""
 _SHORT = 8
@@ -62,7 +62,7 @@ def place_of(root: str, merge_id: str) -> str:
 
 def shown_place(merge_id: str) -> str:
     """The same for people, relative to the project: the project may be moved."""
-    return os.path.join(layout.FOLDER, layout.WORKTREES, name_of(merge_id))
+    return os.path.relpath(place_of(os.sep, merge_id), os.sep)
 
 
 @dataclass(frozen=True, slots=True)
