@@ -143,6 +143,8 @@ def test_the_task_of_an_agent_is_completed_and_its_title_explains_the_conflict(y
     ran = yard.merge("resolve", "bee")
     (file,) = ran.data["files"]
     assert file["base"]["commits"][0]["task"] == "Task of ant"
+    assert file["base"]["commits"][0]["agent"] == "ant"
+    assert "The branch's agent: bee" in (Path(ran.data["path"]) / "ROOK-CONFLICTS.md").read_text()
     assert ran.data["purpose"] == "Task of bee"
     commit_there(Path(ran.data["path"]), BASE.replace("two", "two of ant\ntwo of bee"))
     assert yard.merge("run").status == 0
@@ -468,6 +470,11 @@ def test_cleaning_keeps_it_and_the_doctor_knows_it(yard: Yard) -> None:
     findings = yard.rook.json("doctor").envelope["data"]
     text = str(findings)
     assert f"being resolved by a person: .rookery/worktrees/{place.name}" in text
+    assert text.count(place.name) == 1  # nothing else takes it for a stray, and proposes to remove it
+    stray = place.with_name("resolve.00000000")
+    stray.mkdir()
+    assert "no open conflict is known for resolve.00000000" in str(yard.rook.json("doctor").envelope["data"])
+    stray.rmdir()
     assert yard.merge("explain", "bee").data["resolving"] == str(place)
     shutil.rmtree(place)  # a person removes it by force
     assert yard.merge("run").status == 0
@@ -557,6 +564,34 @@ def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -
     assert not (yard.folder / "gone").exists()
     assert git(yard.folder, "rev-parse", "main:sub") == commits["bee"]
     assert (yard.folder / "-x").read_text() == "of main\nof bee\n"
+    assert_closed(yard)
+
+
+def test_a_file_that_both_sides_renamed_keeps_the_name_that_the_person_takes(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: []\n")
+    yard.commit(old_txt=BASE)
+    git(yard.folder, "switch", "-qc", "bee")
+    git(yard.folder, "mv", "old.txt", "by bee.txt")
+    (yard.folder / "by bee.txt").write_text(BRANCH)
+    git(yard.folder, "commit", "-qam", "Bee")
+    git(yard.folder, "switch", "-q", "main")
+    git(yard.folder, "mv", "old.txt", "by main.txt")
+    git(yard.folder, "commit", "-qm", "Main")
+    assert yard.merge("--branch", "bee").status == 1
+    ran = yard.merge("resolve", "bee")
+    assert {file["path"]: file["kind"] for file in ran.data["files"]} == dict.fromkeys(
+        ("by bee.txt", "by main.txt", "old.txt"), "rename/rename"
+    )
+    place = Path(ran.data["path"])
+    for file in ran.data["files"]:  # as the hint says
+        assert "`git add` the name that stays, `git rm` each other" in file["how"]
+    git(place, "add", "by bee.txt")
+    git(place, "rm", "-q", "by main.txt", "old.txt")
+    git(place, "commit", "-q", "--no-edit")
+    ran = yard.merge("resolve", "bee", "--done", "--accept-loss")
+    assert ran.status == 0, ran
+    assert (yard.folder / "by bee.txt").read_text() == BRANCH
+    assert not (yard.folder / "by main.txt").exists()
     assert_closed(yard)
 
 

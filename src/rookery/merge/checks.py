@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
@@ -15,7 +17,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, OPEN, RESOLVING, TESTING, WAITING
 from rookery.merge.person import closing as closings
 from rookery.merge.person import store as persons
-from rookery.merge.person.model import shown_place
+from rookery.merge.person.model import name_of, shown_place
 from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
@@ -85,6 +87,12 @@ def _resolving(merger: Merger, root: str) -> Finding:
     if left:
         problem = f"{shown_place(left[0].merge_id)} is left of a conflict that no person resolves any more"
         return Finding(_CATEGORY, "conflicts", WARNING, problem, "run `rook doctor --fix`", lambda: _close(root))
+    folder, known = layout.path(root, layout.WORKTREES), {name_of(one.merge_id) for one in conflicts}
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    strays = sorted(name for name in names if name.startswith(layout.RESOLUTION) and name not in known)
+    if strays:
+        problem = f"no open conflict is known for {', '.join(strays)}"
+        return Finding(_CATEGORY, "conflicts", WARNING, problem, f"see what is in {folder}, and move it away")
     if not conflicts:
         return Finding(_CATEGORY, "conflicts", OK, "no conflict is open for a person")
     places = ", ".join(shown_place(conflict.merge_id) for conflict in conflicts)

@@ -30,6 +30,7 @@ from rookery.merge.model import (
     Predicted,
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
+from rookery.merge.person.explanation import landing_of
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -230,6 +231,8 @@ def _opened(result: Resolving) -> Iterator[Block]:
         line((entry.branch, "bold"), f" conflicts with {entry.base}; it {state}"),
         (f"  {result.path}", "bold"),
     ]
+    if entry.agent:
+        head.append((f"by: {one_line(entry.agent)}", "dim"))
     if result.purpose:
         head.append((f"for: {result.purpose}", "dim"))
     yield Paragraph([*head, *((note, "note") for note in result.notes)])
@@ -278,7 +281,6 @@ def _side(name: str, side: SideView) -> Iterator[Cell]:
     for commit in side.commits:
         yield line("    ", short(commit.commit), f" {one_line(commit.subject, 60)}")
         if commit.branch:
-            task = f": {commit.task}" if commit.task else ""
-            yield (f"      landed {one_line(commit.branch)}{task}", "dim")
+            yield (f"      {landing_of(commit)}", "dim")
     if side.more:
         yield (f"    and {side.more} more commits", "dim")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rookery.base.text import as_utf8, one_line
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry, FileOutcome
+from rookery.merge.model import RESOLVED, Entry, FileOutcome
 from rookery.merge.person.model import ConflictedPath, OpenConflict, Resolving, SideCommit, SideView, Tried
 from rookery.merge.tiers.case import Case
 from rookery.tasks import store as tasks
@@ -18,12 +18,13 @@ _MOST_COMMITS = 5
 _MOST_FILES = 200
 _SYMLINK, _SUBMODULE = "120000", "160000"
 BINARY, MODE, SYMLINK, SUBMODULE = "binary", "mode", "symlink", "submodule"
+_KEEP_OR_NOT = "`git add FILE` keeps it, `git rm FILE` deletes it"
 _TAKE_ONE = "`git checkout --ours -- FILE` takes the base's, `--theirs` the branch's; then `git add FILE`"
 _HOW = {
     "content": "edit it: all between <<<<<<< and >>>>>>>; then `git add FILE`",
     "add/add": "both added it: edit it; then `git add FILE`",
-    "modify/delete": "`git add FILE` keeps it, `git rm FILE` deletes it",
-    SUBMODULE: "check the wanted commit out in it; then `git add FILE`",
+    "rename/rename": "both sides renamed one file: `git add` the name that stays, `git rm` each other",
+    SUBMODULE: "`git update-index --cacheinfo 160000,COMMIT,FILE` takes a commit of it",
 }
 
 
@@ -42,11 +43,16 @@ def explain(merger: Merger, entry: Entry, conflict: OpenConflict, case: Case) ->
                 kind,
                 _side(merger, one.path, fork, conflict.ours, one.base, one.ours),
                 _side(merger, one.path, fork, conflict.theirs, one.base, one.theirs),
-                tuple(Tried(past.tier, past.outcome, past.why) for past in tried.get(as_utf8(one.path), {}).values()),
-                _HOW.get(kind, _TAKE_ONE),
+                _tried(tried.get(as_utf8(one.path), {}).values()),
+                _HOW.get(kind, _TAKE_ONE if one.ours and one.theirs else _KEEP_OR_NOT),
             )
         )
     return tuple(explained)
+
+
+def _tried(outcomes: Iterable[FileOutcome]) -> tuple[Tried, ...]:
+    """What tiers made of a file; what one resolved was not used, because other files were left."""
+    return tuple(Tried(past.tier, past.outcome, past.why) for past in outcomes if past.outcome != RESOLVED)
 
 
 def kind_of(merger: Merger, conflict: Conflict) -> str:
@@ -78,8 +84,9 @@ def _commit(merger: Merger, commit: str, subject: str) -> SideCommit:
     """A commit, with the landing and the task that it came with."""
     landings = merges.select(merger.ctx.db, candidate=commit, limit=1)
     task = tasks.existing(merger.ctx.db, landings[0].task_id) if landings else None
-    branch, title = landings[0].branch if landings else None, one_line(task.title) if task else None
-    return SideCommit(commit, one_line(subject, 200), branch, title)
+    title = one_line(task.title) if task else None
+    branch, agent = (landings[0].branch, landings[0].agent) if landings else (None, None)
+    return SideCommit(commit, one_line(subject, 200), branch, title, agent)
 
 
 def _did(before: Side | None, now: Side | None) -> str:
@@ -104,6 +111,8 @@ def as_text(resolving: Resolving) -> str:
     """The file in the worktree that explains the conflict."""
     entry, lines = resolving.entry, []
     lines += [f"# {one_line(entry.branch)} conflicts with {one_line(entry.base)}", ""]
+    if entry.agent:
+        lines += [f"The branch's agent: {one_line(entry.agent)}", ""]
     if resolving.purpose:
         lines += [f"What the branch is for: {one_line(resolving.purpose)}", ""]
     for file in resolving.files:
@@ -122,13 +131,19 @@ def describe(file: ConflictedPath, entry: Entry) -> list[str]:
         counts = "" if side.added is None else f" (+{side.added} -{side.deleted} lines)"
         lines.append(f"- {one_line(name)} {_sentence(side.did)}{counts}")
         for commit in side.commits:
-            task = f": {commit.task}" if commit.task else ""
-            landed = f" (landed {one_line(commit.branch)}{task})" if commit.branch else ""
+            landed = f" ({landing_of(commit)})" if commit.branch else ""
             lines.append(f"  - {commit.commit[:12]} {commit.subject}{landed}")
         if side.more:
             lines.append(f"  - and {side.more} more commits")
     lines += [f"- {past.tier} {past.outcome} it: {one_line(past.why)}" for past in file.tried if past.tier != "human"]
     return lines
+
+
+def landing_of(commit: SideCommit) -> str:
+    """Whose work a commit has landed, and for which task."""
+    agent = f" of {commit.agent}" if commit.agent else ""
+    task = f": {commit.task}" if commit.task else ""
+    return f"landed {one_line(commit.branch or '')}{agent}{task}"
 
 
 def _sentence(did: str) -> str:

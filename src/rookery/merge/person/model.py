@@ -51,8 +51,8 @@ class OpenConflict(Record):
 
 
 def name_of(merge_id: str) -> str:
-    """The name of the worktree; no agent can have it, because of the dot."""
-    return f"resolve.{merge_id[-_SHORT:].lower()}"
+    """The name of the worktree."""
+    return f"{layout.RESOLUTION}{merge_id[-_SHORT:].lower()}"
 
 
 def place_of(root: str, merge_id: str) -> str:
@@ -75,6 +75,8 @@ class SideCommit(Record):
     """The branch that landed with it, if Rookery landed it."""
     task: str | None = None
     """The title of that branch's task."""
+    agent: str | None = None
+    """The agent of that branch."""
 
 
 @dataclass(frozen=True, slots=True)
