@@ -433,6 +433,28 @@ def test_a_gate_turns_a_resolution_down_and_the_person_goes_on_from_there(yard: 
     assert_closed(yard)
 
 
+def test_what_is_committed_after_a_failed_gate_lands_with_all_that_is_finished(yard: Yard) -> None:
+    conflict(yard, "", "! grep -q BAD a.txt")
+    place = opened(yard)
+    commit_there(place, BOTH + "BAD\n")
+    assert yard.merge("resolve", "bee", "--done").status == 1
+    (place / "a.txt").write_text(BOTH)
+    git(place, "commit", "-qam", "Without it")
+    assert yard.merge("--all").status == 0
+    assert yard.show("a.txt") + "\n" == BOTH
+    assert_closed(yard)
+
+
+def test_handing_back_what_a_merger_has_landed_already_is_no_error(yard: Yard) -> None:
+    conflict(yard)
+    commit = commit_there(opened(yard))
+    assert yard.merge("run").status == 0
+    ran = yard.merge("resolve", "bee", "--done")
+    assert (ran.status, ran.data["status"], ran.data["entry"]["commit"]) == (0, "landed", commit)
+    assert "has landed" in refused(yard.merge("resolve", "bee", "--abort"))
+    assert yard.main() == commit
+
+
 @pytest.mark.parametrize("strategy", ["squash", "rebase"])
 def test_other_strategies_land_the_tree_as_one_commit(yard: Yard, strategy: str) -> None:
     conflict(yard, f"  strategy: {strategy}\n")

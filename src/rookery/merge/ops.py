@@ -134,8 +134,8 @@ def resolve(
     """Open a conflict in a worktree of its own, to resolve it by hand. For people.
 
     The merge of the branch into the base is under way there as after `git merge`; what rules can settle is settled.
-    Both sides are explained, file by file. Commit there; the result lands with --done, or when the merger looks next.
-    If the base or the branch moves meanwhile, only what conflicts then is asked again.
+    Both sides are explained, file by file. Commit there; the result lands with --done, or with the next
+    `rook merge run`. If the base or the branch moves meanwhile, only what conflicts then is asked again.
     """
     if done and abort:
         raise InvalidInput("--done lands it, --abort gives up: say one of them", hint="see `rook merge resolve --help`")

@@ -38,6 +38,7 @@ def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) ->
 
 def land_finished(merger: Merger, base: str) -> Outcome:
     """Queue every branch whose work is finished, and land them with what is queued already."""
+    closing.pick_up(merger, base)
     surveyed = survey(merger, base)
     only = {entry.id for entry in (*surveyed.queued, *service.enqueue(merger, surveyed.ready, base))}
     if only:

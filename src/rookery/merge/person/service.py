@@ -251,7 +251,10 @@ def _notes(merger: Merger, entry: Entry, conflict: OpenConflict) -> tuple[str, .
 
 
 def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
-    """Hand what a person has committed back to the queue, and land it."""
+    """Hand what a person has committed back to the queue, and land it; nothing if the merger has done so already."""
+    entry = service.find(merger, text)
+    if _has_landed(entry):
+        return Resolving(entry, HAS_LANDED, place_of(merger.ctx.root, entry.id))
     entry, conflict = _find_open(merger, text)
     if entry.state == CANCELLED:
         raise InvalidState(
@@ -259,6 +262,9 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
         )
     commit = handback.finished(merger, conflict)
     if isinstance(commit, Unfinished):
+        entry = merges.get(merger.ctx.db, entry.id)
+        if _has_landed(entry):  # another merger was faster
+            return Resolving(entry, HAS_LANDED, place_of(merger.ctx.root, entry.id))
         raise InvalidState(commit.reason, hint=commit.hint)
     judgement = handback.judge(merger, conflict, entry, commit)
     _check(merger, entry, conflict, commit, judgement, accept_loss=accept_loss)
@@ -273,6 +279,10 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
     entry = merges.get(merger.ctx.db, entry.id)
     status = HAS_LANDED if entry.state == LANDED else NOT_LANDED
     return Resolving(entry, status, place_of(merger.ctx.root, entry.id), lost=judgement.lost)
+
+
+def _has_landed(entry: Entry) -> bool:
+    return (entry.state, entry.tier) == (LANDED, HUMAN)
 
 
 def _check(
@@ -320,6 +330,8 @@ def _find_open(merger: Merger, text: str) -> tuple[Entry, OpenConflict]:
     entry = service.find(merger, text)
     _check_person(merger)
     conflict = store.find(merger.ctx.db, entry.id)
+    if conflict is None and entry.state == LANDED:
+        raise InvalidState(f"{entry.branch} has landed", hint=f"`rook merge undo {entry.id}` undoes it")
     if conflict is None:
         raise InvalidState(
             f"no conflict of {entry.branch} is open", hint=f"`rook merge resolve {entry.id}` opens it, if it conflicts"
