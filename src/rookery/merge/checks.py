@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -13,6 +14,7 @@ from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
+from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, OPEN, RESOLVING, TESTING, WAITING
 from rookery.merge.person import closing as closings
@@ -22,6 +24,7 @@ from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
+_MOST_LOST = 20
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
@@ -41,6 +44,7 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
         yield _resolving(merger, place.root)
+        yield from _lost(merger)
         yield _gates(merger)
 
 
@@ -103,6 +107,33 @@ def _close(root: str) -> str:
     with closing(Database.open(database_path(root))) as db:
         closings.tidy(Merger(Context.at(root, db), "doctor"))
     return "removed the worktrees, and saved what was not handed back"
+
+
+def _lost(merger: Merger) -> Iterator[Finding]:
+    """What completed tasks have done is still on its base."""
+    try:
+        report = find_lost(merger)
+    except RookError as error:
+        yield Finding(_CATEGORY, "completed", WARNING, f"whether work has left its base is unknown: {error.message}")
+        return
+    for lost in report.lost[:_MOST_LOST]:
+        branch = shlex.quote(str(lost.task.branch))
+        hint = f"`rook task reopen {lost.task.id}`, then `rook merge --branch {branch}` lands it again"
+        if lost.kept_by != lost.task.branch:
+            hint = (
+                f"`git branch {branch} {lost.commit}`, {hint}" if lost.commit else "`rook task reopen` opens the task"
+            )
+        where = f"{lost.kept_by or lost.commit} holds it" if lost.commit else "no commit here holds it any more"
+        problem = f"{lost.task.id} is completed, but its work has left {lost.base}; {where}"
+        yield Finding(_CATEGORY, "completed", WARNING, problem, hint)
+    more = len(report.lost) - _MOST_LOST
+    if more > 0:
+        hint = "settle those above, then run `rook doctor` again"
+        yield Finding(_CATEGORY, "completed", WARNING, f"the work of {more} more has left its base", hint)
+    unknown = f"; of {len(report.unknown)} that is unknown, such as {report.unknown[0]}" if report.unknown else ""
+    if not report.lost:
+        count = report.looked_at - len(report.unknown)
+        yield Finding(_CATEGORY, "completed", OK, f"the work of {count} completed tasks is on its base{unknown}")
 
 
 def _settle(root: str, bases: list[str]) -> str:

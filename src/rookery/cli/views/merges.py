@@ -18,6 +18,8 @@ from rookery.merge.model import (
     LANDED,
     LANDING,
     MECHANICAL,
+    NOT_PUSHED,
+    PUSHED,
     REFUSED,
     REIMAGINE,
     RESOLVED,
@@ -28,6 +30,7 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
+    Pushed,
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of
@@ -70,8 +73,17 @@ def _landed(result: Outcome) -> Iterator[Block]:
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
+    if result.push is not None:
+        yield pushed(result.push)
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
+
+
+def pushed(push: Pushed) -> Block:
+    """What became of a push."""
+    if push.state == PUSHED:
+        return text(f"Pushed {push.commits} commit{'s' * (push.commits != 1)} to {push.upstream}.", "good")
+    return text(f"Not pushed: {push.reason}", "bad" if push.state == NOT_PUSHED else "busy")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:

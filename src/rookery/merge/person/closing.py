@@ -14,8 +14,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED, HUMAN, LANDED, UNDONE, WAITING, Entry
 from rookery.merge.person import handback, store
 from rookery.merge.person.model import CLOSING, MAKING, OpenConflict, name_of, place_of
-from rookery.vcs import folders
-from rookery.vcs.git import conflicted
+from rookery.vcs import conflicted, folders
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.ref_names import OPENED, RESOLVED_WORK, SAVED, rescue_name
 from rookery.worktrees.removal import alone

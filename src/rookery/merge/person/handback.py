@@ -127,6 +127,24 @@ def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
     return head
 
 
+def split(
+    merger: Merger, entries: Sequence[Entry]
+) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]], list[Entry]]:
+    """The entries that no person has open; those of which one has committed the merge; and those that are not done."""
+    conflicts = {conflict.merge_id: conflict for conflict in store.all_open(merger.ctx.db)}
+    others, resolved, unfinished = [], [], []
+    for entry in entries:
+        conflict = conflicts.get(entry.id)
+        commit = None if conflict is None else finished(merger, conflict)
+        if conflict is None:
+            others.append(entry)
+        elif isinstance(commit, str):
+            resolved.append((entry, conflict, commit))
+        else:
+            unfinished.append(entry)
+    return others, resolved, unfinished
+
+
 def judge(merger: Merger, conflict: OpenConflict, entry: Entry, commit: str) -> Judgement:
     """Compare a person's commit with both sides, file by file, as every tier's result is."""
     case, conflicts = _opened(merger, conflict, entry, commit)

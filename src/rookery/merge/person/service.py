@@ -51,7 +51,7 @@ from rookery.merge.resolve.model import ADDED_MISSING, DELETED_BACK, KEPT_MISSIN
 from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
 from rookery.tasks import store as tasks
-from rookery.vcs.git import conflicted
+from rookery.vcs import conflicted
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.merge_tree import UNRELATED
 from rookery.vcs.model import ignore_line
