@@ -31,6 +31,7 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "cancel": (frozenset({QUEUED, WAITING, FAILED}), CANCELLED),
     "retry": (frozenset({FAILED, CANCELLED, WAITING}), QUEUED),
     "undo": (frozenset({LANDED}), UNDONE),
+    "resolve": (frozenset({QUEUED, WAITING, FAILED}), WAITING),
 }
 
 CLEAN = "clean"
@@ -46,6 +47,8 @@ CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empt
 """Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout or what git has
 begun blocks it, or it changes Rookery's own folder."""
 UNDOING = "undoing"
+RESOLVING = "resolving"
+"""The kind of an entry that waits for a person who resolves its conflict."""
 
 
 class MergeBusy(Refused):
@@ -209,6 +212,8 @@ class Explained(Record):
     outcomes: tuple[FileOutcome, ...]
     gates: tuple[GateRun, ...]
     events: tuple[dict[str, Any], ...]
+    resolving: str | None = None
+    """The worktree in which a person resolves its conflict, if one is open."""
 
     @property
     def id(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
 from rookery.base.page import rows_for
+from rookery.base.text import as_utf8
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.db.dialect import equals, ids_between, marks
@@ -73,6 +74,8 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if "state" in changes:
         raise ValueError("the step determines the state")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
+    if "files" in changes:
+        changes["files"] = tuple(map(as_utf8, changes["files"]))
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
@@ -198,7 +201,7 @@ def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], a
     """Remember what was done to conflicted files."""
     db.execute_many(
         "INSERT INTO merge_files (merge_id, path, kind, tier, outcome, why, hunks, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(merge_id, *outcome.as_tuple()[:-1], json.dumps(outcome.hunks), at) for outcome in outcomes],
+        [(merge_id, *map(as_utf8, outcome.as_tuple()[:-1]), json.dumps(outcome.hunks), at) for outcome in outcomes],
     )
 
 
