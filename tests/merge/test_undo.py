@@ -104,13 +104,12 @@ def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
 @pytest.mark.slow
 def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     before = yard.main()
-    tasks = []
-    for name in ("one", "two"):
-        steps = [{"edit": {"path": f"{name}.txt", "text": name}}, {"commit": name}]
-        tasks.append(yard.finished(name, steps))
+    tasks = [yard.finished("one", [{"edit": {"path": "one.txt", "text": "one"}}, {"commit": "one"}])]
+    run = yard.rook.json("run", "list").data[0]["id"]
+    steps = [{"edit": {"path": "two.txt", "text": "two"}}, {"commit": "two"}]
+    tasks.append(yard.finished("two", steps, "--run", run))
     assert yard.merge("--all").status == 0
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"COMPLETED"}
-    run = yard.rook.json("run", "list").data[0]["id"]
     undone = yard.rook.json("run", "undo", run).data
     assert len(undone) == 2
     assert yard.main() == before
@@ -126,4 +125,4 @@ def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     assert yard.rook.json("task", "get", tasks[0]).data["state"] == "COMPLETED"
     assert yard.merge("undo", "one").status == 0
     assert git(yard.folder, "status", "--porcelain") == ""
-    assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "not_found"
+    assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "invalid_id"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused
+from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.page import Page
 from rookery.config.environ import HUMAN
 from rookery.merge import predict, queue, rebase, service, store, undo
@@ -135,13 +135,11 @@ def undo_run(
 
     What was on the base stays kept under `refs/rookery/rescue/undo/`.
     """
-    run_ids = [other.id for other in agents.runs(ctx.db) if other.id.startswith(run)]
-    if not run_ids:
-        raise NotFound(f"no run {run}", hint="`rook run list` shows them")
-    alive = [session.agent for session in agents.sessions(ctx.db, alive=True, run_id=run_ids[0])]
+    run_id = agents.find_run(ctx.db, run).id
+    alive = [session.agent for session in agents.sessions(ctx.db, alive=True, run_id=run_id)]
     if alive:
         raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
-    landed = store.select(ctx.db, states=(LANDED,), run_id=run_ids[0])
+    landed = store.select(ctx.db, states=(LANDED,), run_id=run_id)
     return undo.undo(_merger(ctx), [entry for entry in landed if entry.base_before is not None])
 
 
