@@ -63,7 +63,8 @@ A first walk:
   rook task create "Write docs" --parent EPIC
   rook task next-ready                   what to do next
   rook task start TASK --checkout        work on a branch of its own
-  rook task complete TASK --result "…"   done, with its commit recorded
+  rook task submit --result "…"          hand it in, with its commit recorded
+  rook merge --all                       land it: that completes the task
 """
 
 

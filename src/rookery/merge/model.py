@@ -24,7 +24,7 @@ OPEN = (QUEUED, WAITING, TESTING, LANDING)
 TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "take": (frozenset({QUEUED, WAITING}), TESTING),
     "put back": (frozenset({TESTING, LANDING}), QUEUED),
-    "hold": (frozenset({TESTING, LANDING}), WAITING),
+    "hold": (frozenset({QUEUED, WAITING, TESTING, LANDING}), WAITING),
     "go ahead": (frozenset({TESTING}), LANDING),
     "land": (frozenset({LANDING}), LANDED),
     "fail": (frozenset({QUEUED, WAITING, TESTING}), FAILED),
@@ -43,8 +43,8 @@ UNKNOWN = "unknown"
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
 CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
-"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, or it
-changes Rookery's own folder."""
+"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout or what git has
+begun blocks it, or it changes Rookery's own folder."""
 UNDOING = "undoing"
 
 
@@ -138,9 +138,9 @@ class Predicted(Record):
     conflicts: tuple[dict[str, str], ...] = ()
 
     @property
-    def would_require_agent(self) -> bool | None:
-        """None if that is unknown."""
-        return None if self.tier == UNKNOWN else self.tier in (AGENT, REIMAGINE)
+    def would_require_agent(self) -> bool:
+        """Also if the prediction failed: it may well take one."""
+        return self.tier in (AGENT, REIMAGINE, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

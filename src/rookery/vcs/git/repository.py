@@ -191,12 +191,12 @@ class GitStore:
         """
         if any(char in name for name in names for char in "\n\0"):
             return None
+        return next(iter(self.find_commits(names)), None)
+
+    def find_commits(self, names: Iterable[str]) -> list[str]:
+        """The commits that those of some names stand for that stand for one."""
         answers = self.read("cat-file", "--batch-check", stdin="".join(f"{name}^{{commit}}\n" for name in names))
-        for answer in answers.splitlines():
-            words = answer.split(" ")
-            if len(words) == 3 and words[1] == "commit":
-                return words[0]
-        return None
+        return [words[0] for words in map(str.split, answers.split("\n")) if len(words) == 3 and words[1] == "commit"]
 
     def get_commit(self, *names: str) -> str:
         """The same; raises UnknownRevision."""
@@ -291,6 +291,12 @@ class GitStore:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
 
+    def count_many(self, tips: Iterable[str], base: str) -> dict[str, int]:
+        """The same for each of many commits, by one git."""
+        asked = list(dict.fromkeys(tips))
+        parents = self.read_parents("--stdin", stdin="".join(f"{tip}\n" for tip in (*asked, f"^{base}")))
+        return {tip: len(_ancestors(tip, parents)) for tip in asked}
+
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
         asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
@@ -334,6 +340,18 @@ class GitStore:
     def identity_options(self) -> list[str]:
         """The options by which git commits under that name."""
         return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
+
+
+def _ancestors(tip: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+    """A commit and all that it leads to, of those whose parents are known."""
+    seen: set[str] = set()
+    left = [tip]
+    while left:
+        commit = left.pop()
+        if commit in parents and commit not in seen:
+            seen.add(commit)
+            left += parents[commit]
+    return seen
 
 
 def open_store(folder: str, timeout: float) -> GitStore:
