@@ -209,10 +209,9 @@ def find_run(db: Database, text: str) -> Run:
 
 def run(db: Database, run_id: str) -> Run:
     """The run with that id, which the caller knows to exist."""
-    found = next(_runs(db, "WHERE r.id = ?", "", run_id), None)
-    if found is None:
-        raise LookupError(run_id)
-    return found
+    for known in _runs(db, "WHERE r.id = ?", "", run_id):
+        return known
+    raise LookupError(run_id)
 
 
 def newest_run(db: Database) -> Run | None:
@@ -234,8 +233,8 @@ def runs(db: Database, *, limit: int = 0, cursor: str | None = None) -> list[Run
 
 def _runs(db: Database, where: str, order: str, *values: object) -> Iterator[Run]:
     for row in db.all(f"{_RUNS} {where} GROUP BY r.seq {order}", values):
-        found = Run(*row)
-        yield found.replace(ended_at=None) if found.alive else found
+        known = Run(*row)
+        yield known.replace(ended_at=None) if known.alive else known
 
 
 def note_identity(db: Database, agent: str, session_id: str) -> None:
