@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("agents",),
     ("hooks",),
     ("merge",),
+    ("remote",),
     ("location",),
     ("review",),
     ("notify",),

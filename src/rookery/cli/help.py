@@ -41,6 +41,7 @@ ABOUT = {
     "agent": "What an agent did, turn by turn",
     "worktree": "The worktrees of agents",
     "merge": "Land branches on their base",
+    "sync": "Follow the base's upstream, and push to it",
     "gate": "Commands that must pass before work lands",
     "radar": "Which branches overlap while agents work",
     "loop": "What Rookery does by itself, and why",

@@ -144,6 +144,25 @@ class Predicted(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Pushed(Record):
+    """What became of pushing a base to its upstream."""
+
+    state: str
+    """`pushed`, `failed` (it was tried), or `left` (it was not tried)."""
+    upstream: str
+    """As in `origin/main`; empty if there is none."""
+    commit: str | None = None
+    """The base's commit that was pushed, or would have been."""
+    commits: int = 0
+    """How many commits the upstream did not have."""
+    reason: str = ""
+    """Why it was not pushed."""
+
+
+PUSHED, NOT_PUSHED, LEFT = "pushed", "failed", "left"
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(Record):
     """What one pass through the queue did."""
 
@@ -156,6 +175,8 @@ class Outcome(Record):
     """What `merge --all` left alone."""
     predicted: tuple[Predicted, ...] = ()
     """What would become of every branch, with `--dry-run`; then nothing else was done."""
+    push: Pushed | None = None
+    """What became of the push that follows a landing, if `remote.push` is `always`."""
 
     @property
     def exit_status(self) -> int:

@@ -16,6 +16,8 @@ from rookery.merge.model import (
     LANDED,
     LANDING,
     MECHANICAL,
+    NOT_PUSHED,
+    PUSHED,
     REFUSED,
     REIMAGINE,
     RESOLVED,
@@ -26,6 +28,7 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
+    Pushed,
 )
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -60,8 +63,17 @@ def _landed(result: Outcome) -> Iterator[Block]:
     yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
     if any(entry.state == WAITING for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    if result.push is not None:
+        yield pushed(result.push)
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
+
+
+def pushed(push: Pushed) -> Block:
+    """What became of a push."""
+    if push.state == PUSHED:
+        return text(f"Pushed {push.commits} commit{'s' * (push.commits != 1)} to {push.upstream}.", "good")
+    return text(f"Not pushed: {push.reason}", "bad" if push.state == NOT_PUSHED else "busy")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
