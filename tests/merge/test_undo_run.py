@@ -245,6 +245,29 @@ def test_what_has_changed_since_it_was_shown_is_asked_again(scene: Scene) -> Non
     assert set(yard.states().values()) == {"landed"}
 
 
+def test_what_the_run_has_landed_since_is_shown_and_asked(yard: Yard) -> None:
+    yard.finished("one", _work("one"))
+    run = yard.rook.json("run", "list").data[0]["id"]
+    yard.finished("two", _work("two"), "--run", run)
+    yard.branch("other", b_txt="b\n")
+    for name in ("one", "other"):
+        assert yard.merge("--branch", name).status == 0
+    yard.wait_for_loop()
+    terminal = Terminal(yard.folder, "run", "undo", run)
+    terminal.wait_for_question()
+    assert "rook/two/" not in terminal.shown
+    assert yard.merge("--branch", "two").status == 0
+    tip = yard.main()
+    yard.wait_for_loop()
+    terminal.type("y\n")
+    terminal.wait_for_question(2)
+    assert "rook/two/" in terminal.shown
+    assert yard.main() == tip
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    assert sorted(git(yard.folder, "ls-tree", "--name-only", "main").split()) == ["README.md", "b.txt"]
+
+
 def test_what_changes_while_it_is_done_stops_it(scene: Scene) -> None:
     """The gates may take long: what is not in the plan is not undone."""
     yard, merger = scene.yard, scene.yard.merger()
