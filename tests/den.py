@@ -64,7 +64,7 @@ class Den:
 
     def logs(self) -> str:
         """The output and the activity of all agents, for the message of a failed test."""
-        log = self.rook("replay").out.decode()
+        log = self.rook("events", "--source", "all", "--limit", "0").out.decode()
         return log + "\n".join(path.read_text() for path in self.folder.glob(".rookery/sessions/*/runner.log"))
 
     def mail(self, **fitting: str) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def test_conflicts_are_found_and_a_landing_is_undone(place: JjRepository) -> Non
     two = run_rook(place.path, "merge", "--branch", "two", "--json")
     assert two.status == 1
     assert two.envelope["data"]["entries"][0]["files"] == ["same.txt"]
-    (undone,) = run_rook(place.path, "merge", "undo", "one", "--json").data
+    (undone,) = run_rook(place.path, "merge", "undo", "one", "--json").data["landings"]
     assert undone["how"] == "moved back"
     assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == before
 

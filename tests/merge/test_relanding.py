@@ -51,7 +51,7 @@ THERE = ("a", BOTH.rstrip())
 def test_an_undone_branch_lands_again_in_full_and_can_be_undone_again(landed: Yard) -> None:
     yard = landed
     for _ in range(2):
-        (undone,) = yard.merge("undo", "one").data
+        (undone,) = yard.merge("undo", "one").data["landings"]
         assert undone["how"] == "reverted"
         assert content(yard) == UNDONE
         (again,) = yard.merge("--branch", "one").data["entries"]
@@ -136,7 +136,7 @@ def test_a_branch_is_rebased_with_its_undone_work(yard: Yard) -> None:
     yard.finished("bee", [{"edit": {"path": "bee.txt", "text": "bee\n"}}, {"commit": "Bee"}])
     assert yard.merge("--all").status == 0
     yard.commit(other_txt="o\n")
-    assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "bee").data["landings"][0]["how"] == "reverted"
     rebased = yard.rook.json("worktree", "rebase", "bee").data
     assert rebased["commits"] == 1
     assert yard.show("bee.txt", rebased["branch"]) == "bee"
@@ -148,7 +148,7 @@ def test_a_task_completes_again_only_with_its_content(yard: Yard) -> None:
     task = yard.finished("bee", [{"edit": {"path": "bee.txt", "text": "bee\n"}}, {"commit": "Bee"}])
     assert yard.merge("--all").status == 0
     yard.commit(other_txt="o\n")
-    assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "bee").data["landings"][0]["how"] == "reverted"
     assert yard.rook.json("task", "get", task).data["state"] == "PENDING"
     assert not (yard.folder / "bee.txt").exists()
     # No cleaning takes the branch away: its work is nowhere else.
@@ -232,7 +232,7 @@ def test_a_branch_that_took_its_own_landing_in_lands_again_in_full(fresh: Yard) 
     git(yard.folder, "switch", "-q", "main")
     go_on(yard, "x", b_txt="b\n")
     yard.commit(o_txt="o\n")
-    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "x").data["landings"][0]["how"] == "reverted"
     land(yard, "x")
     assert names(yard) == ["a.txt", "b.txt", "o.txt"]
 
@@ -373,7 +373,7 @@ def test_an_undo_does_not_move_the_base_back_while_another_branch_has_the_landin
     yard.branch("x", a_txt="a\n")
     land(yard, "x")
     yard.branch("z", z_txt="z\n")
-    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "x").data["landings"][0]["how"] == "reverted"
     land(yard, "z")
     assert names(yard) == ["z.txt"]
 
@@ -390,7 +390,7 @@ def test_what_was_reverted_in_part_before_the_undo_stays_so(yard: Yard) -> None:
     git(yard.folder, "merge", "-q", "--no-edit", "main")
     git(yard.folder, "switch", "-q", "main")
     assert names(yard) == ["a.txt"]
-    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "x").data["landings"][0]["how"] == "reverted"
     assert names(yard) == []
     land(yard, "x")
     assert names(yard) == ["a.txt"]
@@ -402,7 +402,7 @@ def test_an_undo_reverts_what_a_tag_or_a_remote_has(yard: Yard, ref: str) -> Non
     land(yard, "x")
     git(yard.folder, "update-ref", ref, "main")
     landed = yard.main()
-    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert yard.merge("undo", "x").data["landings"][0]["how"] == "reverted"
     assert (names(yard), yard.contains(landed)) == ([], True)
 
 
@@ -412,7 +412,7 @@ def test_marks_of_undone_work_do_not_stand_in_each_others_way(yard: Yard) -> Non
         yard.branch(branch, **{f"{branch.replace('/', '')}_txt": "1\n"})
         land(yard, branch)
         yard.commit(o_txt=branch)
-        assert yard.merge("undo", branch).data[0]["how"] == "reverted"
+        assert yard.merge("undo", branch).data["landings"][0]["how"] == "reverted"
         git(yard.folder, "branch", "-qD", branch)
     assert names(yard) == ["o.txt"]
     marks = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/undone/").split()

@@ -14,7 +14,7 @@ def test_the_last_landing_is_undone_by_moving_the_base(yard: Yard) -> None:
     before = yard.main()
     yard.branch("work", a_txt="a\n")
     landed = yard.merge("--branch", "work").data["entries"][0]
-    (undone,) = yard.merge("undo", landed["id"]).data
+    (undone,) = yard.merge("undo", landed["id"]).data["landings"]
     assert (undone["how"], undone["commit"]) == ("moved back", before)
     assert yard.main() == before
     assert not (yard.folder / "a.txt").exists()
@@ -38,7 +38,7 @@ def test_an_earlier_landing_is_reversed_on_top(yard: Yard) -> None:
     yard.rook("merge", "enqueue", "one", "two")
     assert yard.merge("run").status == 0
     before = yard.main()
-    (undone,) = yard.merge("undo", "one").data
+    (undone,) = yard.merge("undo", "one").data["landings"]
     assert undone["how"] == "reverted"
     assert git(yard.folder, "rev-parse", "main^") == before
     assert yard.show("f.txt") == "1\n2\n3\n4\n5\n6\nseven"
@@ -104,15 +104,14 @@ def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
 @pytest.mark.slow
 def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     before = yard.main()
-    tasks = []
-    for name in ("one", "two"):
-        steps = [{"edit": {"path": f"{name}.txt", "text": name}}, {"commit": name}]
-        tasks.append(yard.finished(name, steps))
+    tasks = [yard.finished("one", [{"edit": {"path": "one.txt", "text": "one"}}, {"commit": "one"}])]
+    run = yard.rook.json("run", "list").data[0]["id"]
+    steps = [{"edit": {"path": "two.txt", "text": "two"}}, {"commit": "two"}]
+    tasks.append(yard.finished("two", steps, "--run", run))
     assert yard.merge("--all").status == 0
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"COMPLETED"}
-    run = yard.rook.json("run", "list").data[0]["id"]
-    undone = yard.rook.json("run", "undo", run).data
-    assert len(undone) == 2
+    undone = yard.rook.json("run", "undo", run, "--yes").data
+    assert len(undone["landings"]) == 2
     assert yard.main() == before
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"PENDING"}
     assert any(
@@ -126,4 +125,4 @@ def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     assert yard.rook.json("task", "get", tasks[0]).data["state"] == "COMPLETED"
     assert yard.merge("undo", "one").status == 0
     assert git(yard.folder, "status", "--porcelain") == ""
-    assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "not_found"
+    assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "invalid_id"

@@ -148,9 +148,9 @@ class Yard:
         """Wait until an agent is in one of the states or has one of the outcomes."""
         wait_for_agent(self.rook, name, states)
 
-    def finished(self, name: str, steps: list[Any]) -> str:
+    def finished(self, name: str, steps: list[Any], *more: str) -> str:
         """An agent that did its task, committed its work and reported it as done; return the task."""
-        task = self.sling(name, [*steps, DONE])
+        task = self.sling(name, [*steps, DONE], *more)
         self.wait_for(name, "completed")
         return task
 

@@ -86,7 +86,8 @@ def test_what_was_pushed_is_undone_by_a_commit_on_top(team: Team) -> None:
     yard.branch("work", a_txt="a\n")
     yard.merge("--branch", "work")
     team.synced("--push")
-    assert yard.merge("undo", "work").data[0]["how"] == "reverted"
+    for words in (["--dry-run"], []):
+        assert yard.merge("undo", "work", *words).data["landings"][0]["how"] == "reverted"
     assert team.synced("--push")["push"]["state"] == "pushed"
     assert git(team.bare, "ls-tree", "--name-only", "main").split() == ["README.md"]
     assert not (yard.folder / "a.txt").exists()

@@ -216,7 +216,7 @@ def _shown(rook: Rook, *words: str) -> bytes:
         ("trace TASK", "--source all --task TASK"),
         ("errors", "--source all --errors"),
         ("errors --agent bee --since 1h", "--source all --errors --agent bee --since 1h"),
-        ("replay --run run_", "--source all --run run_"),
+        ("replay --run run_01", "--source all --run run_01"),
     ],
 )
 def test_an_alias_shows_the_same_as_the_filters(
@@ -232,11 +232,11 @@ def test_events_of_a_task_a_run_and_errors(worked: tuple[Rook, str]) -> None:
     assert _types(rook, "--errors") == [("merge.failed", "bee")]
     assert ("agent.told", "human") in _types(rook, "--task", task)
     assert _types(rook, "--task", task, "--agent", "bee", "--type", "merge") == [("merge.failed", "bee")]
-    assert _types(rook, "--run", "run_", "--type", "agent.told", "merge") == [
+    assert _types(rook, "--run", "run_01", "--type", "agent.told", "merge") == [
         ("merge.failed", "bee"),
         ("agent.told", "human"),
     ]
-    assert rook.json("events", "--run", "nonsense").error["code"] == "not_found"
+    assert rook.json("events", "--run", "run_7ZZZZ").error["code"] == "not_found"
     assert rook.json("events", "--source", "all", "--after", "1").error["code"] == "invalid_input"
     assert _shown(rook, "logs").count(b"\n") == 2
     assert _shown(rook, "errors").count(b"\n") == 2

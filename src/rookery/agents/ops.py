@@ -21,6 +21,7 @@ from rookery.ops.operation import (
     NOTHING,
     PROCESS,
     ROLES,
+    RUNS,
     TASKS,
     Choices,
     Doc,
@@ -78,6 +79,9 @@ def sling(
     base: Annotated[
         str | None, Ref(BRANCHES), Doc("The branch or commit that it starts from (config: project.base).")
     ] = None,
+    run: Annotated[
+        str | None, Ref(RUNS), Doc("The run that it joins; by default it begins one, or is in that of its parent.")
+    ] = None,
     headless: Annotated[bool, Doc("It runs turn by turn, without a terminal.")] = False,
     tmux: Annotated[bool, Doc("It runs interactively in tmux.")] = False,
     profile: Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")] = None,
@@ -107,6 +111,7 @@ def sling(
         mode=HEADLESS if headless else TMUX if tmux else "",
         profile=profile or "",
         parent=parent,
+        run=run,
         settings=Settings(
             files=_split(files),
             tools=_split(tools),

@@ -58,6 +58,8 @@ class Request(Record):
     mode: str = ""
     profile: str = ""
     parent: str | None = None
+    run: str | None = None
+    """The run to join; a new agent of an agent is always in its parent's run."""
     settings: Settings = field(default_factory=Settings)
 
 
@@ -74,7 +76,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             parent = _find_parent(ctx, request, role, slings)
             task = _find_task(ctx, request.task, role, now)
             name = _find_name(db, request.name, role)
-            run = store.open_run(db) or _new_run(ctx, task, request.caller)
+            run = _find_run(ctx, request, parent) or _new_run(ctx, task, request.caller)
             _check_caps(ctx, parent, run)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
             umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
@@ -189,6 +191,23 @@ def _find_name(db: Database, wanted: str | None, role: Role) -> str:
     return wanted
 
 
+def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | None:
+    """The run that the new agent joins: its parent's, or the one that a person names; None if it begins its own."""
+    wanted = None if request.run is None else store.find_run(ctx.db, request.run)
+    run = wanted if parent is None else store.run(ctx.db, parent.run_id)
+    if run is None:
+        return None
+    if parent is not None and wanted is not None and wanted.id != run.id:
+        raise InvalidInput(
+            f"{parent.agent} is in {run.id}, and an agent is in the run of the one that it answers to",
+            hint="leave --run out",
+        )
+    if run.completed_at is not None:
+        hint = "leave --run out: that begins a run; `rook run list` shows which are open"
+        raise InvalidState(f"{run.id} is completed", hint=hint)
+    return run
+
+
 def _new_run(ctx: Context, task: Task, caller: str) -> Run:
     run = Run(new_id(RUN), task.title, caller, ctx.now(), None)
     store.insert_run(ctx.db, run)
@@ -200,8 +219,8 @@ def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
     hint = "wait until one has finished, or raise agents.max_concurrent"
     _check_cap(alive, config.max_concurrent, f"{alive} agents are alive", hint)
-    hint = "`rook run complete` ends it, or raise agents.max_per_run"
-    _check_cap(in_run, config.max_per_run, f"this run has slung {in_run} agents", hint)
+    hint = "raise agents.max_per_run, or sling without --run: that begins a run"
+    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {in_run} agents", hint)
     if parent is None:
         return
     living = store.count(db, alive=True, parent=parent.agent)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
+from rookery.base.page import Page
 from rookery.base.record import Record
-from rookery.base.text import check_text
+from rookery.base.text import check_text, one_line
 from rookery.config import layout
 from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
@@ -21,8 +22,11 @@ from rookery.status import service as status
 from rookery.tasks import store as tasks
 
 RunArg = Annotated[
-    str | None, Ref(RUNS), Doc("The run's id, or the beginning of it; by default the one that is under way.")
+    str | None,
+    Ref(RUNS),
+    Doc("The run's id, or the beginning of it; by default the newest that is under way, or that was."),
 ]
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,18 @@ class Spec(Record):
 
 
 @op("run list", needs="agent.read", view="runs.table")
-def list_runs(ctx: Context) -> list[Run]:
-    """List runs, the newest first."""
-    return store.runs(ctx.db)
+def list_runs(
+    ctx: Context,
+    *,
+    limit: Annotated[int, Doc("How many at most (50; 0 for all).")] = 50,
+    cursor: Annotated[str | None, Ref(RUNS), Doc("The last run of the page before: go on after it.")] = None,
+) -> Page[Run]:
+    """List runs, the newest first. A run is under way while one of its agents is alive."""
+    if limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 lists all")
+    runs = store.runs(ctx.db, limit=limit, cursor=cursor)
+    shown = runs[: limit or None]
+    return Page(shown, shown[-1].id if len(shown) < len(runs) else None)
 
 
 @op("run show", needs="agent.read", view="runs.report")
@@ -47,16 +60,33 @@ def show(ctx: Context, run: RunArg = None) -> status.RunReport:
 
 
 @op("run complete", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="runs.one")
-def complete(ctx: Context, run: RunArg = None) -> Run:
-    """End a run; the next sling begins a new one."""
+def complete(
+    ctx: Context,
+    run: Annotated[
+        str | None, Ref(RUNS), Doc("The run's id, or the beginning of it; by default the only one that is open.")
+    ] = None,
+) -> Run:
+    """Say that a run's goal is reached: no agent joins it any more."""
     with ctx.db.write() as db:
-        row = status.find_run(ctx.db, run)
+        row = _find_open(ctx) if run is None else store.find_run(db, run)
         if row.completed_at is not None:
-            raise InvalidState(f"{row.id} is over already")
+            raise InvalidState(f"{row.id} is completed already", hint="`rook run list` shows which are not")
         alive = [session.agent for session in store.sessions(db, alive=True, run_id=row.id)]
         if alive:
-            raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
+            raise InvalidState(f"still alive: {', '.join(alive)}", hint="`rook stop` them, or wait")
         return store.complete_run(db, row, actor=ctx.actor, at=ctx.now())
+
+
+def _find_open(ctx: Context) -> Run:
+    """The only run that is not completed."""
+    runs = store.uncompleted_runs(ctx.db)
+    if not runs:
+        raise NotFound("no run is open", hint="`rook run list` shows them")
+    if len(runs) > 1:
+        shown = "; ".join(f"{run.id} ({one_line(run.title, 50)})" for run in runs[:_SHOWN])
+        more = f"; and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+        raise InvalidInput(f"{len(runs)} runs are open: {shown}{more}", hint=f"`rook run complete {runs[0].id}`")
+    return runs[0]
 
 
 @op("spec write", needs="spec.write", view="runs.spec")

@@ -160,7 +160,7 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.MERGES: _merges,
     operation.LEARNINGS: _learnings,
     operation.MAIL_GROUPS: lambda ctx: list(map(Candidate, mail.group_names(ctx.db))),
-    operation.RUNS: lambda ctx: [Candidate(run.id, run.created_at) for run in sessions.runs(ctx.db)],
+    operation.RUNS: lambda ctx: [Candidate(run.id, run.title) for run in sessions.runs(ctx.db)],
     operation.ROLES: lambda ctx: [Candidate(role.name, role.purpose) for role in list_roles(ctx.root)],
     operation.SETTINGS: lambda _ctx: [Candidate(name, key.documentation) for name, key in keys().items()],
     operation.CHECKS: lambda _ctx: list(map(Candidate, CATEGORIES)),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery import __version__
-from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
+from rookery.base.call import ClosedStream, confirm, current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
 from rookery.base.json import dumps
 from rookery.base.page import Page
@@ -73,6 +73,7 @@ def _run(words: list[str]) -> int:
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
     context.only_reads = not operation.changes_state
+    context.confirm = lambda shown, question: _confirm(operation, shown, question, settings, context, values)
     try:
         if context.environ.is_confined:
             check_confined(operation, values, settings.directory, settings.config)
@@ -140,6 +141,14 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
         print_view(op.view, result, values, no_color=settings.no_color or context.environ.no_color)
     elif not op.streams:
         print_ids(result)
+
+
+def _confirm(op: Op, shown: Any, question: str, settings: Globals, context: Context, values: dict[str, Any]) -> bool:
+    """Show what an operation is about to do and ask; also a closed terminal says no."""
+    if not context.is_interactive:
+        return False
+    print_view(op.view, shown, values, no_color=settings.no_color or context.environ.no_color)
+    return confirm(question)
 
 
 def _report(code: str, message: str, hint: str, words: list[str], log: str = "") -> None:

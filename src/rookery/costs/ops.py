@@ -12,6 +12,7 @@ from rookery.costs.live import add_running
 from rookery.db.commits import Commits
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, Choices, Doc, Ref, op
+from rookery.sessions import store as sessions
 
 _REST, _LOOK_AGAIN = 0.3, 2.0
 """Some programs write what they use into files of their own, and no commit reports that."""
@@ -33,6 +34,7 @@ def costs(
 ) -> Iterator[store.Costs]:
     """Show what agents used, in tokens and dollars."""
     start = None if since is None else stamp(ctx.clock() - parse_duration(since))
+    run = None if run is None else sessions.find_run(ctx.db, run).id
     sum_up = partial(store.sum_up, ctx.db, by, agent=agent, run=run, since=start)
     if not live:
         return iter([sum_up()])

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused
+from rookery.base.errors import InvalidInput, Refused, UsageError
 from rookery.base.page import Page
 from rookery.config.environ import HUMAN
-from rookery.merge import predict, push, queue, rebase, service, store, undo
+from rookery.merge import predict, push, queue, rebase, service, store, undo, undo_plan
 from rookery.merge.landing.eligibility import Survey, survey
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, Entry, Explained, Outcome, Predicted
+from rookery.merge.model import Entry, Explained, Outcome, Predicted
 from rookery.merge.person import service as person
 from rookery.merge.person.model import Resolving
 from rookery.merge.rebase import Rebased
-from rookery.merge.undo import Undone
+from rookery.merge.undo_plan import Undo
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, BRANCHES, MERGES, NOTHING, PROCESS, RUNS, Doc, Owns, Ref, op
 from rookery.sessions import store as agents
@@ -26,6 +26,8 @@ IntoOption = Annotated[str | None, Ref(BRANCHES), Doc("The branch to land on, in
 ForceFlag = Annotated[
     bool, Doc("Also a branch whose task was given up or has a later attempt; it completes no task. Only for people.")
 ]
+
+DryUndoFlag = Annotated[bool, Doc("Change nothing; show what would be undone, opened again, withdrawn and sent.")]
 
 
 @op("merge", needs="merge.write", long=True, touches=PROCESS, view="merges.outcome")
@@ -149,28 +151,47 @@ def resolve(
 
 
 @op("merge undo", needs="merge.write", long=True, touches=PROCESS, view="merges.undone")
-def undo_landing(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> list[Undone]:
+def undo_landing(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)], *, dry_run: DryUndoFlag = False) -> Undo:
     """Undo a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change."""
     merger = _merger(ctx)
-    return undo.undo(merger, [service.find_undoable(merger, merge)])
+    entry = service.find_undoable(merger, merge)
+
+    def make() -> Undo:
+        return undo_plan.plan_landing(merger, store.get(ctx.db, entry.id))
+
+    return make() if dry_run else undo.undo(merger, make, agree=lambda _plan: True)
 
 
 @op("run undo", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.undone")
 def undo_run(
-    ctx: Context, run: Annotated[str, Ref(RUNS), Doc("The run's id, or the beginning of it.")]
-) -> list[Undone]:
-    """Undo all that a run has landed, the newest first: code and tasks; every agent concerned gets a message.
+    ctx: Context,
+    run: Annotated[str, Ref(RUNS), Doc("The run's id, or the beginning of it.")],
+    *,
+    dry_run: DryUndoFlag = False,
+    yes: Annotated[bool, Doc("Do not ask.")] = False,
+) -> Undo:
+    """Undo all that a run has landed, the newest first, and take what it has queued out of the queue.
 
-    What was on the base stays kept under `refs/rookery/rescue/undo/`.
+    Its tasks are open again, and every agent concerned gets a message. All that is shown first, and asked. What was on
+    the base stays kept under `refs/rookery/rescue/undo/`.
     """
-    run_ids = [other.id for other in agents.runs(ctx.db) if other.id.startswith(run)]
-    if not run_ids:
-        raise NotFound(f"no run {run}", hint="`rook run list` shows them")
-    alive = [session.agent for session in agents.sessions(ctx.db, alive=True, run_id=run_ids[0])]
-    if alive:
-        raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
-    landed = store.select(ctx.db, states=(LANDED,), run_id=run_ids[0])
-    return undo.undo(_merger(ctx), [entry for entry in landed if entry.base_before is not None])
+    run_id = agents.find_run(ctx.db, run).id
+    if not (dry_run or yes or ctx.is_interactive):
+        raise UsageError(
+            "undoing a run asks first, and there is no terminal to ask on",
+            hint=f"`rook run undo {run_id} --dry-run` shows what it would do, `rook run undo {run_id} --yes` does it",
+        )
+    merger = _merger(ctx)
+    undo_plan.check_ended(ctx.db, run_id)
+    if dry_run:
+        return undo_plan.plan_run(merger, run_id)
+    for base in store.unsettled_bases(ctx.db):
+        queue.recover(merger, base)
+    return undo.undo(
+        merger,
+        lambda: undo_plan.plan_run(merger, run_id),
+        agree=lambda plan: yes or ctx.confirm(plan, "Undo all this?"),
+    )
 
 
 @op("worktree rebase", needs="vcs.write", long=True, touches=PROCESS, view="merges.rebased")

@@ -1,115 +1,203 @@
-"""Undoing a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change.
+"""Undoing landings: the base moves back if they are still its tip, else commits on top reverse what they changed.
 
-The commit stays kept under `refs/rookery/merge/<id>`, and what the base was under `refs/rookery/rescue/undo/<id>`.
+All of one base are undone by one move of it, and nothing is done that is not in the plan (`undo_plan.py`), or that has
+changed since. The commits stay kept under `refs/rookery/merge/<id>`, and what the base was under
+`refs/rookery/rescue/undo/<id>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from rookery.base.errors import InvalidState
-from rookery.base.record import Record
+from rookery.base.errors import InvalidState, ProgramFailed, Refused, RookError
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
-from rookery.merge.landing import completion, messages
+from rookery.merge.landing import completion, land, messages
 from rookery.merge.landing.land import checkouts_following
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
-from rookery.vcs.git.in_progress import check_free
-from rookery.vcs.git.landed import UNDO_TRAILER
+from rookery.merge.model import QUEUED, UNDOING, WAITING, Entry, MergeBusy
+from rookery.merge.undo_plan import (
+    MOVED_BACK,
+    REVERTED,
+    Removal,
+    ReopenedTask,
+    Undo,
+    UndoMessage,
+    Undone,
+    check_ended,
+    count_commits,
+    describe,
+    remove,
+    together,
+)
 from rookery.vcs.git.moves import keep_refs
-from rookery.vcs.ref_names import HEADS, RESCUE_UNDO, SAVED, UNDOINGS, undone_name
+from rookery.vcs.ref_names import RESCUE_UNDO, SAVED, UNDOINGS, undone_name
 
-MOVED_BACK, REVERTED = "moved back", "reverted"
-
-
-@dataclass(frozen=True, slots=True)
-class Undone(Record):
-    """A landing that was undone."""
-
-    entry: Entry
-    how: str
-    commit: str
-    """Where the base is now."""
-    rescue: str
-    """The ref that keeps what the base was."""
-
-    @property
-    def id(self) -> str:
-        """The entry's id."""
-        return self.entry.id
+_TRIES = 5
 
 
-def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
-    """Undo landings of one base, the newest first; stops at the first that cannot be undone, and raises the reason."""
-    for entry in entries:
-        if entry.state != LANDED or entry.candidate is None or entry.base_before is None:
-            raise InvalidState(f"{entry.id} is {entry.state}", hint="only what Rookery has landed can be undone")
-    undone: list[Undone] = []
-    for entry in sorted(entries, key=lambda entry: (entry.landed_at or "", entry.id), reverse=True):
-        lease = leases.acquire(merger, entry.base)
-        if not isinstance(lease, Lease):
-            holder = f"{lease.actor} (process {lease.process.pid})"
-            raise MergeBusy(f"{holder} lands on {entry.base} just now", hint="try again soon")
+class UndoChanged(Refused):
+    """What would be undone is no longer what was shown."""
+
+    code = "undo_changed"
+    default_hint = "`--dry-run` shows what it would do now"
+
+
+def undo(merger: Merger, make: Callable[[], Undo], agree: Callable[[Undo], bool]) -> Undo:
+    """Do what a plan says, if it is agreed to; where something has changed since, the new plan has to be agreed to.
+
+    Raises the reason if something cannot be undone; then nothing is changed on that base and those after it.
+    """
+    done: list[Undo] = []
+    for left in reversed(range(_TRIES)):
+        plan = make()
+        if not plan.bases:
+            break
+        if not agree(plan):
+            raise _after(done, Refused("nothing was undone", code="declined"))
         try:
-            undone.append(_undo(merger, lease, entry))
-        finally:
-            leases.release(merger, lease)
-    return undone
+            for base in plan.bases:
+                done.append(_undo_base(merger, plan.on(base), make))  # noqa: PERF401 - errors tell of those done
+            break
+        except UndoChanged:
+            if not left:
+                raise
+            merger.say("something has changed in the meantime\n")
+        except RookError as error:
+            raise _after(done, error) from None
+    return together([Undo(plan.run_id), *done]).replace(is_done=True, kept=plan.kept)
 
 
-def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
-    merging, base = merger.merging, entry.base
-    check_free(merging.store, base)
-    tip = merging.tip(base)
-    if tip is None:
-        raise InvalidState(f"there is no branch {base} any more", hint="its commits are kept by refs/rookery")
-    can_move_back = tip == entry.candidate and not _is_elsewhere(merger, entry)
-    new, how = (str(entry.base_before), MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
-    if how == REVERTED or _is_within_a_batch(merger, new):
-        _gate(merger, entry, new, tip)
-    rescue = RESCUE_UNDO + entry.id
-    keep_refs(merging.store, {rescue: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip})
-    with leases.writing(merger, lease) as db:
-        store.mark_undoing(db, entry, UNDOING)
+def _after(done: Sequence[Undo], error: RookError) -> RookError:
+    """An error that says what was undone before it."""
+    if done:
+        bases = ", ".join(base for part in done for base in part.bases)
+        error.message += f"; on {bases} everything is undone"
+    return error
+
+
+def _undo_base(merger: Merger, plan: Undo, make: Callable[[], Undo]) -> Undo:
+    (base,) = plan.bases
+    lease = leases.acquire(merger, base)
+    if not isinstance(lease, Lease):
+        holder = f"{lease.actor} (process {lease.process.pid})"
+        raise MergeBusy(f"{holder} lands on {base} just now", hint="try again soon")
+    try:
+        land.recover(merger, lease)
+        recover(merger, lease)
+        merger.merging.refresh()
+        if not make().on(base).has_same_effects(plan):
+            raise UndoChanged(f"what would be undone on {base} has changed")
+        return _undo_landings(merger, lease, plan) if plan.landings else _withdraw_alone(merger, lease, plan)
+    finally:
+        leases.release(merger, lease)
+
+
+def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
+    merging, base = merger.merging, lease.base
+    removals, _ = remove(merging, [landing.entry for landing in plan.landings])
+    tip, new = merging.tip(base), removals[-1].commit
+    if tip is None or [(entry.id, how) for entry, how, _ in removals] != [(one.id, one.how) for one in plan.landings]:
+        raise UndoChanged(f"{base} has moved")
+    if any(how == REVERTED for _, how, _ in removals) or _is_within_a_batch(merger, new):
+        _gate(merger, removals, new, tip)
+    counts = count_commits(merger, removals)
+    kept: dict[str, str] = {}
+    for entry, *_ in removals:
+        kept |= {RESCUE_UNDO + entry.id: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip}
+    keep_refs(merging.store, kept)
+    with leases.writing(merger, lease) as db:  # the gates may have taken long
+        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, counts=counts))
+        for entry, *_ in removals:
+            store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
-    begun = merging.begin_forward(base, tip, new)
     undone = None
     try:
+        begun = merging.begin_forward(base, tip, new)
         with checkouts_following(merger, base, new, begun):
             leases.check(merger.ctx.db, lease)
             steps.reached("undo checked")
-            merging.move(base, new, tip, f"undo {entry.branch}", fence=lease.fence)
+            why = ", ".join(entry.branch for entry, *_ in removals)
+            merging.move(base, new, tip, f"undo {why}", fence=lease.fence)
             steps.reached("undo moved")
+            _restore_branches(merger, removals)
             with leases.writing(merger, lease):
-                undone = _record(merger, entry, how)
+                parts = [_record(merger, entry, how) for entry, how, _ in removals]
+                undone = together([*parts, Undo(withdrawn=_withdraw(merger, plan))])
             steps.reached("undo written")
+    except RookError:
+        with suppress(RookError):
+            recover(merger, lease)
+        raise
     finally:  # also when interrupted: no later command would look for this
         if undone is not None:
             merging.settle()
-    _restore_branch(merger, entry)
-    return Undone(undone, how, new, SAVED + rescue)
+    landings = [
+        Undone(one.entry, how, counts[entry.id], commit, SAVED + RESCUE_UNDO + entry.id)
+        for one, (entry, how, commit) in zip(undone.landings, removals, strict=True)
+    ]
+    return undone.replace(run_id=plan.run_id, landings=tuple(landings))
 
 
-def _is_elsewhere(merger: Merger, entry: Entry) -> bool:
-    """True if a branch, a tag or a remote has the landing too: it would come back with that, as if never undone."""
-    return bool(merger.merging.refs_with(str(entry.candidate)) - {HEADS + entry.base})
+def _check_unchanged(merger: Merger, plan: Undo, current: Undo) -> None:
+    """Within the transaction after which it begins: raise unless the rows are still those of the plan."""
+    db = merger.ctx.db
+    if plan.run_id is not None:
+        check_ended(db, plan.run_id)
+    has_queue = all(store.get(db, entry.id).state in (QUEUED, WAITING) for entry in plan.withdrawn)
+    if not has_queue or not current.has_same_effects(plan):
+        raise UndoChanged("what would be undone has changed")
+
+
+def _withdraw_alone(merger: Merger, lease: Lease, plan: Undo) -> Undo:
+    """Take entries out of the queue for a base on which nothing has to be undone."""
+    with leases.writing(merger, lease):
+        _check_unchanged(merger, plan, plan)
+        withdrawn = _withdraw(merger, plan)
+    steps.reached("undo withdrawn")
+    return plan.replace(withdrawn=withdrawn)
+
+
+def _withdraw(merger: Merger, plan: Undo) -> tuple[Entry, ...]:
+    """Within a transaction: take out of the queue what the plan names and is there."""
+    entries = [store.get(merger.ctx.db, entry.id) for entry in plan.withdrawn]
+    reason = f"{plan.run_id} was undone by {merger.actor}"
+    return tuple(
+        merger.change(entry, "cancel", kind=None, reason=reason)
+        for entry in entries
+        if entry.state in (QUEUED, WAITING)
+    )
+
+
+def _restore_branches(merger: Merger, removals: Sequence[Removal]) -> None:
+    """Branches that were removed because the base contained them are needed again."""
+    for entry, *_ in removals:
+        _restore_branch(merger, entry)
 
 
 def _restore_branch(merger: Merger, entry: Entry) -> None:
-    """A branch that was removed because the base contained it is needed again."""
     if merger.merging.tip(entry.branch) is None:
-        merger.vcs.create_branch(entry.branch, entry.tip)
+        try:
+            merger.vcs.create_branch(entry.branch, entry.tip)
+        except ProgramFailed as error:  # another branch has a name that leaves no room for it; a ref keeps its work
+            merger.say(f"cannot restore {entry.branch}: {error.message}\n")
 
 
-def _record(merger: Merger, entry: Entry, how: str) -> Entry:
+def _record(merger: Merger, entry: Entry, how: str) -> Undo:
+    """Within a transaction: what is undone, with the tasks that are open again and the messages that were sent."""
     undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
-    messages.tell_undone(merger, undone, is_task_reopened=completion.reopen_task(merger, undone))
-    return undone
+    opened = completion.reopen_task(merger, undone)
+    names = messages.tell_undone(merger, undone, is_task_reopened=any(task.id == entry.task_id for task in opened))
+    subject = messages.undone_subject(undone)
+    return Undo(
+        landings=(Undone(undone, how, 0),),
+        tasks=tuple(ReopenedTask(entry.id, task.id, task.title, task.id != entry.task_id) for task in opened),
+        mail=tuple(UndoMessage(entry.id, name, subject) for name in names),
+    )
 
 
 def recover(merger: Merger, lease: Lease) -> None:
@@ -118,12 +206,14 @@ def recover(merger: Merger, lease: Lease) -> None:
     for entry in store.undoing(merger.ctx.db):
         if entry.base != lease.base:
             continue
-        tip = merging.tip(entry.base)
+        tip, candidate = merging.tip(entry.base), str(entry.candidate)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
-        how = MOVED_BACK if new == entry.base_before else REVERTED
         has_moved = tip is not None and new is not None and merging.store.contains(new, tip)
+        # A reversal keeps what it reverts in its history, and is a commit that was on no base before.
+        is_reversal = new is not None and new != entry.base_before and merging.store.contains(candidate, new)
+        how = REVERTED if is_reversal else MOVED_BACK
         if how == MOVED_BACK:
-            has_moved = has_moved and not merging.store.contains(str(entry.candidate), str(tip))
+            has_moved = has_moved and not merging.store.contains(candidate, str(tip))
         if has_moved:  # before the rows: after a kill in between, the next recovery gets here again
             _restore_branch(merger, entry)
         with leases.writing(merger, lease) as db:
@@ -140,37 +230,13 @@ def _is_within_a_batch(merger: Merger, commit: str) -> bool:
     return not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit)))
 
 
-def _gate(merger: Merger, entry: Entry, new: str, tip: str) -> None:
+def _gate(merger: Merger, removals: Sequence[Removal], new: str, tip: str) -> None:
     """Raise unless the gates pass on what the base would be."""
-    retries = merger.ctx.config.merge.retries
+    entry, retries = removals[0].entry, merger.ctx.config.merge.retries
     failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries).failed
     if failed is not None:
+        without = entry.branch if len(removals) == 1 else f"these {len(removals)} landings"
         raise InvalidState(
-            f"without {entry.branch}, {entry.base} does not pass {failed.name}; nothing was changed",
+            f"without {without}, {entry.base} does not pass {failed.name}; nothing was changed",
             hint=f"see {failed.log}",
         )
-
-
-def _revert(merger: Merger, entry: Entry, tip: str) -> str:
-    """The base without what one landing brought: a merge of its inverse."""
-    merging = merger.merging
-    candidate, before = str(entry.candidate), str(entry.base_before)
-    if not merging.store.contains(candidate, tip):
-        raise InvalidState(
-            f"{entry.base} no longer contains {candidate[:12]}", hint="it was rewritten; there is nothing to undo"
-        )
-    merged = merging.merge_trees(candidate, tip, before)
-    if not merged.is_clean:
-        paths = ", ".join(conflict.path for conflict in merged.conflicts[:5])
-        raise InvalidState(
-            f"later work changed the same lines in {paths}, so {entry.branch} cannot be undone by itself",
-            hint="undo the later landings first (`rook merge list --all`), or revert it by hand",
-        )
-    if merged.tree == merging.tree(tip):
-        raise InvalidState(
-            f"{entry.base} has lost {entry.branch} already: a later commit reverted it",
-            hint=f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task",
-        )
-    # Git's own words, so that every reader of the history recognises a revert.
-    message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\n{UNDO_TRAILER}{entry.id}\n"
-    return merging.commit(merged.tree, [tip], message)

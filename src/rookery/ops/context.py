@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rookery.base.call import current_folder, stderr
 from rookery.base.clock import Clock, stamp
@@ -43,6 +44,8 @@ class Context:
     """Has the loop look once, for an operation that goes on for long."""
     follow: Callable[[str], None] = lambda _text: None
     """Called with what long work prints, as it comes; for people who watch."""
+    confirm: Callable[[Any, str], bool] = lambda _shown, _question: False
+    """Shows a person what an operation is about to do, as its view shows the result, and asks; no if none is there."""
     _root: str | None = field(default=None, init=False)
     _db: Database | None = field(default=None, init=False)
     _config: Config | None = field(default=None, init=False)

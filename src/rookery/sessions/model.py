@@ -185,13 +185,20 @@ class TurnEnd(Record):
 
 @dataclass(frozen=True, slots=True)
 class Run(Record):
-    """Everything that was slung for one goal."""
+    """Everything that was slung for one goal. It is under way while one of its agents is alive."""
 
     id: str
     title: str
     started_by: str
     created_at: str
     completed_at: str | None
+    """When a person, or a coordinator, said that its goal is reached; no agent joins it after that."""
+    agents: int = 0
+    """How many agents were slung in it."""
+    alive: int = 0
+    """How many of them are alive."""
+    ended_at: str | None = None
+    """When the last of its agents ended; None while one is alive."""
 
 
 STOPPING = "stopping"

@@ -10,16 +10,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.errors import InvalidState
+from rookery.base.ids import RUN, resolve_id
 from rookery.base.json import dumps, loads
+from rookery.base.page import rows_for
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
-from rookery.db.dialect import equals
+from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
 from rookery.sessions.model import ENDED, NoSuchAgent, Run, Session, Settings, Turn, next_state
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
-_RUN = ", ".join(Run.field_names())
+_RUN = "id, title, started_by, created_at, completed_at"
+_RUNS = (
+    f"SELECT {', '.join(f'r.{column}' for column in _RUN.split(', '))}, count(s.id), "
+    "count(CASE WHEN s.state <> 'ended' THEN 1 END) AS alive, max(s.ended_at) "
+    "FROM runs r LEFT JOIN sessions s ON s.run_id = r.id"
+)
 
 
 def insert_session(db: Database, session: Session, *, actor: str, at: str) -> None:
@@ -183,26 +190,51 @@ def _turns(db: Database, condition: str, *values: object) -> Iterator[Turn]:
 
 def insert_run(db: Database, run: Run) -> None:
     """A run begins."""
-    db.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?)", run.as_tuple())
+    values = (run.id, run.title, run.started_by, run.created_at, run.completed_at)
+    db.execute(f"INSERT INTO runs ({_RUN}) VALUES ({marks(len(values))})", values)
     publish(db, "run.started", run.id, {"title": run.title}, actor=run.started_by, at=run.created_at)
 
 
 def complete_run(db: Database, run: Run, *, actor: str, at: str) -> Run:
-    """A run is over."""
+    """A run's goal is reached."""
     db.execute("UPDATE runs SET completed_at = ? WHERE id = ? AND completed_at IS NULL", (at, run.id))
     publish(db, "run.completed", run.id, {}, actor=actor, at=at)
     return run.replace(completed_at=at)
 
 
-def open_run(db: Database) -> Run | None:
-    """The run that is under way."""
-    row = db.one(f"SELECT {_RUN} FROM runs WHERE completed_at IS NULL ORDER BY seq DESC LIMIT 1")
-    return None if row is None else Run(*row)
+def find_run(db: Database, text: str) -> Run:
+    """The run that the text names, whole or by its beginning; raises NotFound, or why the text is no id."""
+    return run(db, resolve_id(RUN, text, ids_between(db, "runs")))
 
 
-def runs(db: Database) -> list[Run]:
-    """All runs, newest first."""
-    return [Run(*row) for row in db.all(f"SELECT {_RUN} FROM runs ORDER BY seq DESC")]
+def run(db: Database, run_id: str) -> Run:
+    """The run with that id, which the caller knows to exist."""
+    for known in _runs(db, "WHERE r.id = ?", "", run_id):
+        return known
+    raise LookupError(run_id)
+
+
+def newest_run(db: Database) -> Run | None:
+    """The newest run that is under way, else the newest of all."""
+    return next(_runs(db, "", "ORDER BY alive = 0, r.seq DESC LIMIT 1"), None)
+
+
+def uncompleted_runs(db: Database) -> list[Run]:
+    """The runs of which no one has said that they are completed, the newest first."""
+    return list(_runs(db, "WHERE r.completed_at IS NULL", "ORDER BY r.seq DESC"))
+
+
+def runs(db: Database, *, limit: int = 0, cursor: str | None = None) -> list[Run]:
+    """One page of runs, the newest first, and the first run after the page."""
+    last = None if cursor is None else find_run(db, cursor).id
+    where, values = ("", ()) if last is None else ("WHERE r.seq < (SELECT seq FROM runs WHERE id = ?)", (last,))
+    return list(_runs(db, where, "ORDER BY r.seq DESC LIMIT ?", *values, rows_for(limit)))
+
+
+def _runs(db: Database, where: str, order: str, *values: object) -> Iterator[Run]:
+    for row in db.all(f"{_RUNS} {where} GROUP BY r.seq {order}", values):
+        known = Run(*row)
+        yield known.replace(ended_at=None) if known.alive else known
 
 
 def note_identity(db: Database, agent: str, session_id: str) -> None:

@@ -129,7 +129,7 @@ def feed(
 def replay(
     ctx: Context,
     *,
-    run: Annotated[str | None, Ref(RUNS), Doc("Only this run; by default the newest.")] = None,
+    run: Annotated[str | None, Ref(RUNS), Doc("Only this run; by default the newest under way.")] = None,
     agent: Annotated[tuple[str, ...], Ref(AGENTS), Doc("Only this agent.")] = (),
     since: SinceOption = None,
     limit: Annotated[int, Doc("How many at most (0, for all).")] = 0,
@@ -157,7 +157,7 @@ def _subjects(ctx: Context, task: str) -> tuple[str, ...]:
 
 def _in_run(ctx: Context, query: Query, run: str | None) -> Query:
     """Only since the run began and, where no agents are named, by those that took part in it."""
-    if run is None and not store.runs(ctx.db):
+    if run is None and store.newest_run(ctx.db) is None:
         return query.replace(actors=query.actors or (HUMAN, SYSTEM))
     chosen = find_run(ctx.db, run)
     names = (session.agent for session in store.sessions(ctx.db, run_id=chosen.id))

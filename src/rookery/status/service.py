@@ -145,11 +145,11 @@ def find(db: Database, name: str) -> Session:
 
 
 def find_run(db: Database, run: str | None) -> Run:
-    """The newest run whose id begins with the text, or the newest of all; raises NotFound."""
-    for known in store.runs(db):
-        if run is None or known.id.startswith(run):
-            return known
-    raise NotFound(f"no run {run}" if run else "no run yet", hint="`rook run list` shows them")
+    """The run that the text names or, for None, the newest that is under way, else the newest; raises NotFound."""
+    newest = store.newest_run(db) if run is None else store.find_run(db, run)
+    if newest is None:
+        raise NotFound("no run yet", hint="`rook sling TASK` begins one")
+    return newest
 
 
 def identity(ctx: Context, name: str) -> Identity:

@@ -172,20 +172,22 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
     """Reopen a finished or failed task, together with the completed tasks above it."""
     with db.write():
         task = store.find(db, text)
-        next_state("reopen", task)
-        line = (task, *store.ancestors(db, task))
-        for archived in line:
-            if archived.archived_at is not None:
-                raise InvalidState(f"{archived.id} is archived", hint=f"`rook task unarchive {archived.id}` first")
-        for above in line[1:]:
-            if above.state == CANCELLED:
-                raise InvalidState(f"{above.id} above it is cancelled", hint=f"`rook task reopen {above.id}` first")
         cleared = {"completed_at": None, "result": None, **NO_ONE}
-        opened = store.take_step(db, task, "reopen", author, **cleared)
-        for above in line[1:]:
-            if above.state == COMPLETED:
-                store.take_step(db, above, "reopen", author, **cleared)
-        return assemble_one(db, opened)
+        opened = [store.take_step(db, one, "reopen", author, **cleared) for one in to_reopen(db, task)]
+        return assemble_one(db, opened[0])
+
+
+def to_reopen(db: Database, task: Task) -> tuple[Task, ...]:
+    """A task and the completed ones above it, which are reopened with it; raises why it cannot be."""
+    next_state("reopen", task)
+    above = store.ancestors(db, task)
+    for archived in (task, *above):
+        if archived.archived_at is not None:
+            raise InvalidState(f"{archived.id} is archived", hint=f"`rook task unarchive {archived.id}` first")
+    for one in above:
+        if one.state == CANCELLED:
+            raise InvalidState(f"{one.id} above it is cancelled", hint=f"`rook task reopen {one.id}` first")
+    return (task, *(one for one in above if one.state == COMPLETED))
 
 
 def cancel(

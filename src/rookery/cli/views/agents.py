@@ -36,6 +36,7 @@ def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
     title = line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work")
     fields: dict[str, Cell] = {
         "task": (session.task_id, "id"),
+        "run": (session.run_id, "id"),
         "answers to": session.parent,
         "branch": session.branch,
         "worktree": session.worktree,

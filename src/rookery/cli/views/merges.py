@@ -37,7 +37,7 @@ from rookery.merge.person.explanation import landing_of
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
-from rookery.merge.undo import MOVED_BACK, Undone
+from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
 
 _SHOWN_FILES = 3
 _MOST_CONFLICTS = 20
@@ -136,17 +136,42 @@ def _file(file: FileOutcome) -> Iterator[Block]:
         yield Paragraph(lines, indent=2)
 
 
-def undone(landings: list[Undone], _values: dict[str, Any]) -> list[Block]:
-    """What was undone."""
-    if not landings:
-        return [text("Nothing to undo.", "dim")]
-    lines = []
-    for landing in landings:
-        base = landing.entry.base
-        how = f"{base} was moved back to " if landing.how == MOVED_BACK else f"reverted on {base} by "
-        lines.append(line((landing.entry.branch, "bold"), ": ", how, short(landing.commit)))
-        lines.append(line((f"  {base} as it was is kept under {landing.rescue}", "dim")))
-    return [Paragraph(lines)]
+def undone(result: Undo, _values: dict[str, Any]) -> list[Block]:
+    """What was or would be undone, with all that follows from it."""
+    blocks: list[Block] = []
+    if not result.bases:
+        blocks.append(text("Nothing to undo.", "dim"))
+    for base in dict.fromkeys(one.entry.base for one in result.landings):
+        landings = [(one.entry.branch, one.commits, _how(one)) for one in result.on(base).landings]
+        verb = "Undone" if result.is_done else "Would be undone"
+        blocks.append(text(f"{verb} on {base}, in this order:", "bold"))
+        blocks.append(Table(("landing", "commits", "how"), landings, stretch=0))
+    blocks += _effect("out of the queue", "branch", [(entry.id, entry.branch) for entry in result.withdrawn])
+    blocks += _effect("task open again", "title", [(task.id, _reopened(task)) for task in result.tasks])
+    blocks += _effect("message to", "about", [(_told(result, one), one.entry.branch) for one in result.landings])
+    blocks += _effect("stays", "because", [(kept.entry.branch, kept.reason) for kept in result.kept])
+    rescued = {one.entry.base: one for one in result.landings if one.rescue is not None}
+    lines = [f"{base} as it was is kept under {one.rescue}" for base, one in rescued.items()]
+    return [*blocks, *([text("\n".join(lines), "dim")] if lines else [])]
+
+
+def _how(landing: Undone) -> Cell:
+    if landing.how == MOVED_BACK:
+        return line("moved back to ", short(landing.commit))
+    return line("reverted by ", short(landing.commit) if landing.commit else "a commit")
+
+
+def _reopened(task: ReopenedTask) -> Cell:
+    return line(one_line(task.title), (" (with a task under it)" if task.is_above else "", "dim"))
+
+
+def _told(result: Undo, landing: Undone) -> str:
+    return ", ".join(message.to for message in result.mail if message.merge_id == landing.id)
+
+
+def _effect(first: str, second: str, rows: list[tuple[str, Cell]]) -> list[Block]:
+    rows = [row for row in rows if row[0]]
+    return [Table((first, second), rows, stretch=1)] if rows else []
 
 
 def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:

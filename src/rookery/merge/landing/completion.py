@@ -110,13 +110,27 @@ def _is_on(merger: Merger, task: Task, commit: str, base: str) -> bool:
     return merger.merging.store.find_commit(commit) is not None and is_landed(merger, task.branch or "", commit, base)
 
 
-def reopen_task(merger: Merger, entry: Entry) -> bool:
-    """Within the transaction that undoes a landing: open its task again. False if it was not completed."""
-    task = tasks.existing(merger.ctx.db, entry.task_id)
-    if task is None or task.state != COMPLETED:
-        return False
-    lifecycle.reopen(merger.ctx.db, task.id, _author(merger))
-    return True
+def reopen_task(merger: Merger, entry: Entry) -> tuple[Task, ...]:
+    """Within the transaction that undoes a landing: open its task again. Returns it, with those above it."""
+    try:
+        line = to_reopen(merger.ctx.db, entry)
+    except Refused as error:  # put away since the undo began: the base has moved, so the task stays as it is
+        merger.say(f"{entry.task_id} stays completed: {error.message}\n")
+        return ()
+    if line:
+        lifecycle.reopen(merger.ctx.db, line[0].id, _author(merger))
+    return line
+
+
+def to_reopen(db: Database, entry: Entry) -> tuple[Task, ...]:
+    """The task that an undo of a landing opens again, and those above it that open with it; raises why it cannot.
+
+    What was landed by force completed no task, so its undo opens none.
+    """
+    task = tasks.existing(db, entry.task_id)
+    if task is None or task.state != COMPLETED or entry.forced:
+        return ()
+    return lifecycle.to_reopen(db, task)
 
 
 def _author(merger: Merger) -> Author:

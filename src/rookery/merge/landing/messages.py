@@ -8,7 +8,9 @@ from typing import Any
 
 from rookery.base.errors import Refused
 from rookery.base.text import one_line
+from rookery.db.database import Database
 from rookery.mail import service as mail
+from rookery.mail.addressing import find_person
 from rookery.merge.merger import Merger
 from rookery.merge.model import CONFLICT, Entry
 
@@ -44,12 +46,27 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     _send(merger, entry, subject, "\n\n".join(parts), type="merge_failed", priority="high", payload=payload)
 
 
-def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> None:
-    """A landing was undone."""
-    subject = f"the landing of {entry.branch} on {entry.base} was undone"
+def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> list[str]:
+    """A landing was undone; returns who was told."""
     task = ", and its task is open again" if is_task_reopened else ""
     body = f"It was {entry.reason}. The work is still on {entry.branch}{task}."
-    _send(merger, entry, subject, body, priority="high")
+    names = concerned(merger.ctx.db, entry)
+    _send(merger, entry, undone_subject(entry), body, priority="high")
+    return names
+
+
+def undone_subject(entry: Entry) -> str:
+    """The subject of the message that a landing was undone."""
+    return f"the landing of {entry.branch} on {entry.base} was undone"
+
+
+def concerned(db: Database, entry: Entry) -> list[str]:
+    """Who gets the messages about an entry: its agent and its lead, as far as they are known."""
+    known = []
+    for name in dict.fromkeys(name for name in (entry.agent, entry.lead) if name):
+        with suppress(Refused):
+            known.append(find_person(db, name).name)
+    return known
 
 
 def ask_to_rebase(merger: Merger, agent: str, branch: str, base: str, files: Sequence[str]) -> None:
@@ -80,7 +97,6 @@ def _list(files: Sequence[str]) -> str:
 
 def _send(merger: Merger, to: Entry | str, subject: str, body: str, **more: Any) -> None:
     """Send a message to one agent, or to the agent and the lead of an entry."""
-    names = [to] if isinstance(to, str) else dict.fromkeys(name for name in (to.agent, to.lead) if name)
-    for name in names:
+    for name in [to] if isinstance(to, str) else concerned(merger.ctx.db, to):
         with suppress(Refused):  # no agent of that name is known any more
             mail.send_from_system(merger.ctx.db, name, subject, body, now=merger.ctx.now(), **more)
