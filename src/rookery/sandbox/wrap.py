@@ -91,7 +91,8 @@ def _plan(
         worktree=session.worktree,
         sockets=sockets,
         packed=(repository.packed_refs, packed),
-        holds=(repository.branch_folder, os.path.dirname(repository.logs[0])),
+        branch=repository.branch_file,
+        logs=repository.logs,
         network=settings.network,
         allow=settings.allow,
     )
