@@ -139,8 +139,8 @@ def test_no_commit_is_made_without_its_parent_while_refs_are_packed(cell: Cell) 
         worker.outside("git pack-refs --all --prune")
     answer = (worker.folder / "answer").read_text()
     # A commit in the middle of it may be refused; one that was made is there, after all others.
-    made = git(cell.folder, "log", "--format=%s", f"main..{worker.branch}").split()
-    assert len(made) == 150 - answer.count("failed"), answer
+    commits = git(cell.folder, "log", "--format=%s", f"main..{worker.branch}").split()
+    assert len(commits) == 150 - answer.count("failed"), answer
     assert len(git(cell.folder, "rev-list", "--max-parents=0", worker.branch, "main").split()) == 1
     worker.end()
 

@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from importlib import import_module
 
 import rookery
-from rookery.base.clock import stamp
+from rookery.base.clock import has_passed, stamp
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.config import layout
@@ -155,9 +155,8 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
     if not daemon.is_busy and _resident() > _MOST_BYTES:
         daemon.stop("it has grown large, and the next one starts small")
     idle = read_config(daemon.root, read_environ(daemon.environ), {}).daemon.idle
-    left = daemon.last_call + idle - now()
-    if left > 0:
-        return left
+    if not has_passed(idle, daemon.last_call, now()):
+        return max(0.0, daemon.last_call + idle - now())
     if not daemon.is_busy and not is_needed():
         with closing(open_state(daemon.root)) as db:
             if not sessions.count(db, alive=True):

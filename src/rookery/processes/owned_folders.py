@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from rookery.base.clock import has_passed
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
 
@@ -61,4 +62,4 @@ def is_left(path: str, now: float, *, lease: float = _LONGEST) -> bool:
     noted_at = 0.0
     with suppress(OSError):
         noted_at = os.lstat(path + NOTE).st_mtime
-    return holders.is_gone(owner, lease_is_over=now - noted_at > lease)
+    return holders.is_gone(owner, lease_is_over=has_passed(lease, noted_at, now))

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 from rookery.base import call as calls
-from rookery.base.clock import stamp
+from rookery.base.clock import has_passed, seconds_of
 from rookery.base.errors import InvalidState
 from rookery.config import steps
 from rookery.costs import store as costs
@@ -121,7 +121,7 @@ def read_stopper(reason: str | None) -> HolderId | None:
 def is_abandoned(ctx: Context, session: Session) -> bool:
     """True if the process that stopped the agent is dead, or cannot be seen from here and takes very long."""
     stopper = read_stopper(session.reason)
-    is_over = session.updated_at < stamp(ctx.clock() - LEASE)
+    is_over = has_passed(LEASE, seconds_of(session.updated_at), ctx.clock())
     return stopper is not None and holders.is_gone(stopper, lease_is_over=is_over)
 
 
