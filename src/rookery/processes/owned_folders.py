@@ -22,7 +22,8 @@ _LONGEST = 86_400.0
 def make(path: str) -> None:
     """Make a folder of a name that no other process uses, held by this thread's call."""
     me = holders.myself()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(path), 0o700)  # none above it: a project that is gone is not made again
     os.symlink(f"{me.pid} {me.text}", path + NOTE)
     try:
         os.mkdir(path, 0o700)

@@ -15,6 +15,7 @@ from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFail
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
+from rookery.config.project import make_state_folders
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
@@ -211,7 +212,7 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
 def _make_parent(root: str, path: str) -> None:
     parent = os.path.dirname(path)
     try:
-        os.makedirs(parent, exist_ok=True)
+        make_state_folders(parent)
     except OSError as error:
         raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what blocks it") from error
     if os.path.realpath(parent) != parent and not os.path.realpath(parent).startswith(os.path.realpath(root) + os.sep):

@@ -20,7 +20,7 @@ from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.model import GateConfig
-from rookery.config.project import from_stored, to_stored
+from rookery.config.project import from_stored, make_state_folders, to_stored
 from rookery.merge import store
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates.gate_runner import Order
@@ -218,7 +218,7 @@ class _GateOnTree:
 
     def _start(self, name: str, place: Scratch) -> bool:
         merger, gate = self.merger, self.gate
-        os.makedirs(os.path.dirname(self.log), exist_ok=True)
+        make_state_folders(os.path.dirname(self.log))
         with suppress(FileNotFoundError):
             os.unlink(self.log)  # of an earlier run: it must not be taken for this one's
         order = Order(
