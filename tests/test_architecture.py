@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("agents",),
     ("hooks",),
     ("merge",),
+    ("remote",),
     ("location",),
     ("review",),
     ("notify",),
@@ -102,7 +103,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "costs": ("turn_usage", "one_shots"),
     "worktrees": ("cleanings",),
     "merge": (
-        *("merges", "merge_files", "merge_leases", "gate_runs"),
+        *("merges", "merge_files", "merge_leases", "gate_runs", "open_conflicts"),
         *("radar_files", "radar_pairs", "radar_warnings"),
     ),
     "flows": ("loop_failures", "radar_seen"),
@@ -125,6 +126,7 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "tasks"): "costs are grouped by what the sessions were for",
+    ("rookery.tasks.landed_store", "merges"): "completed means landed, and only our records show squashed work",
     **{
         ("rookery.flows.store", table): "asked after every command and every commit, by one query"
         for table in ("sessions", "turns", "messages", "merges", "merge_leases", "cleanings", "identities_due")

@@ -1,8 +1,8 @@
 """Whether the state that a process was started for is still there.
 
 A person may delete `.rookery` under running processes, and make a new project at the same path. So a process keeps the
-folder open: while it is open, no other folder has its inode. Whoever finds it gone ends, and writes why to a file of
-the user's, as the logs are gone too.
+folder open: while it is open, no other folder has its inode. A process that finds it gone ends, and writes why
+to a file of the user's, as the logs are gone too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Presence:
 
     @property
     def is_in_doubt(self) -> bool:
-        """True if the folder may just be being deleted, so that a new file would be in the way: ask again soon."""
+        """True if the folder may just be being deleted, and a new file would make that fail: ask again soon."""
         return 0 < self._missing_since > time.monotonic() - _DOUBT_SECONDS
 
     def is_gone(self) -> bool:
@@ -64,7 +64,7 @@ def watch(presence: Presence, act: Callable[[], object]) -> None:
 
     def look() -> None:
         while not presence.is_gone():
-            time.sleep(_PAUSE)
+            threading.Event().wait(_PAUSE)
         act()
 
     threading.Thread(target=look, name="presence", daemon=True).start()

@@ -171,8 +171,8 @@ def make_state_folder(path: str) -> bool:
 
     None above it, and none beside a missing database: a project that was deleted, or is just being, is not made again.
     """
-    above, _, inside = path.rpartition(f"{os.sep}{layout.FOLDER}")
-    if inside and not os.path.isdir(path) and not is_project(above):
+    root, state, inside = path.rpartition(f"{os.sep}{layout.FOLDER}{os.sep}")
+    if state and inside and not os.path.isdir(path) and not is_project(root):
         raise FileNotFoundError(errno.ENOENT, "there is no project", path)
     try:
         os.mkdir(path, PRIVATE)

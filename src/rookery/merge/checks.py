@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
+from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
+from rookery.merge.model import LANDING, OPEN, RESOLVING, TESTING, WAITING
+from rookery.merge.person import closing as closings
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import name_of, shown_place
 from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
+_MOST_LOST = 20
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
@@ -35,6 +43,8 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _git(merger)
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
+        yield _resolving(merger, place.root)
+        yield from _lost(merger)
         yield _gates(merger)
 
 
@@ -68,11 +78,62 @@ def _cut_off(merger: Merger, root: str) -> Finding:
 
 
 def _waiting(merger: Merger) -> Finding:
-    waiting = store.select(merger.ctx.db, states=(WAITING,))
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind != RESOLVING]
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
     hint = "remove the cause (files that block it: commit or stash them), then `rook merge run`"
     return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
+
+
+def _resolving(merger: Merger, root: str) -> Finding:
+    conflicts = persons.all_open(merger.ctx.db)
+    left = [conflict for conflict in conflicts if closings.is_left(merger, conflict)]
+    if left:
+        problem = f"{shown_place(left[0].merge_id)} is left of a conflict that no person resolves any more"
+        return Finding(_CATEGORY, "conflicts", WARNING, problem, "run `rook doctor --fix`", lambda: _close(root))
+    folder, known = layout.path(root, layout.WORKTREES), {name_of(one.merge_id) for one in conflicts}
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    strays = sorted(name for name in names if name.startswith(layout.RESOLUTION) and name not in known)
+    if strays:
+        problem = f"no open conflict is known for {', '.join(strays)}"
+        return Finding(_CATEGORY, "conflicts", WARNING, problem, f"see what is in {folder}, and move it away")
+    if not conflicts:
+        return Finding(_CATEGORY, "conflicts", OK, "no conflict is open for a person")
+    places = ", ".join(shown_place(conflict.merge_id) for conflict in conflicts)
+    return Finding(_CATEGORY, "conflicts", OK, f"being resolved by a person: {places}")
+
+
+def _close(root: str) -> str:
+    with closing(Database.open(database_path(root))) as db:
+        closings.tidy(Merger(Context.at(root, db), "doctor"))
+    return "removed the worktrees, and saved what was not handed back"
+
+
+def _lost(merger: Merger) -> Iterator[Finding]:
+    """What completed tasks have done is still on its base."""
+    try:
+        report = find_lost(merger)
+    except RookError as error:
+        yield Finding(_CATEGORY, "completed", WARNING, f"whether work has left its base is unknown: {error.message}")
+        return
+    for lost in report.lost[:_MOST_LOST]:
+        branch = shlex.quote(str(lost.task.branch))
+        hint = f"`rook task reopen {lost.task.id}`, then `rook merge --branch {branch}` lands it again"
+        if lost.kept_by != lost.task.branch:
+            hint = (
+                f"`git branch {branch} {lost.commit}`, {hint}" if lost.commit else "`rook task reopen` opens the task"
+            )
+        where = f"{lost.kept_by or lost.commit} holds it" if lost.commit else "no commit here holds it any more"
+        problem = f"{lost.task.id} is completed, but its work has left {lost.base}; {where}"
+        yield Finding(_CATEGORY, "completed", WARNING, problem, hint)
+    more = len(report.lost) - _MOST_LOST
+    if more > 0:
+        hint = "settle those above, then run `rook doctor` again"
+        yield Finding(_CATEGORY, "completed", WARNING, f"the work of {more} more has left its base", hint)
+    unknown = f"; of {len(report.unknown)} that is unknown, such as {report.unknown[0]}" if report.unknown else ""
+    if not report.lost:
+        count = report.looked_at - len(report.unknown)
+        yield Finding(_CATEGORY, "completed", OK, f"the work of {count} completed tasks is on its base{unknown}")
 
 
 def _settle(root: str, bases: list[str]) -> str:

@@ -13,12 +13,13 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from rookery.base.errors import RookError
+from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import GateReport
-from rookery.merge.landing import land, messages, rebase_requests
+from rookery.merge.landing import completion, land, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
@@ -36,14 +37,19 @@ from rookery.merge.model import (
     LANDING,
     MERGE,
     PROTECTED,
+    RESOLVING,
     TESTING,
     VERDICTS,
     Entry,
     GateRun,
 )
+from rookery.merge.person import closing, handback
+from rookery.merge.person.model import OpenConflict, shown_place
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
+from rookery.tasks import store as tasks
+from rookery.vcs.git.in_progress import BranchInUse, check_free
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
 
@@ -82,8 +88,15 @@ class Run:
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         self._follow_up()
+        closing.pick_up(self.merger, self.lease.base)
         while queued := self._queued():
-            entries = self._landable(queued)
+            entries, resolved = self._without_open(self._landable(queued))
+            landing = [*entries, *(entry for entry, _, _ in resolved)]
+            if landing and self._is_base_in_use(landing):
+                continue
+            if resolved:  # first, while the base is as the person saw it
+                self._hand_in(*resolved[0])
+                continue
             stack, clashes = self._stack(entries) if entries else ([], [])
             if stack:
                 self._settle(stack)
@@ -117,10 +130,22 @@ class Run:
                 self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
         return landable
 
+    def _is_base_in_use(self, entries: list[Entry]) -> bool:
+        """True if git has begun something with the base: then all of them wait, before a gate or an agent is run."""
+        try:
+            check_free(self.merger.merging.store, self.lease.base)
+        except BranchInUse as error:
+            for entry in entries:
+                self._hold_one(entry.id, land.in_use(error))
+            return True
+        return False
+
     def _has_own_work(self, entry: Entry, tip: str) -> bool:
-        """True unless the branch is still where its agent began."""
-        sessions = agents.sessions(self.merger.ctx.db, branch=entry.branch) if entry.agent is not None else []
-        return all(session.base_commit != tip for session in sessions)
+        """True unless the branch is still where its agent or its task began."""
+        db = self.merger.ctx.db
+        if entry.agent is None:
+            return entry.task_id is None or tasks.start_of_branch(db, entry.branch) != tip
+        return all(session.base_commit != tip for session in agents.sessions(db, branch=entry.branch))
 
     def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Case]]:
         """The first branches that do not conflict, each on top of the one before; and those that do."""
@@ -183,9 +208,9 @@ class Run:
         else:
             self._put_back(right)
 
-    def _fail_gate(self, candidate: Candidate, failed: GateRun) -> None:
+    def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
         status = f" (exit status {failed.status})" if failed.status is not None else ""
-        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}"
+        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
         self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
@@ -230,8 +255,11 @@ class Run:
             if candidate not in waiting:
                 self._put_back([candidate])
                 continue
-            self._held.add(candidate.entry.id)
-            self._change(candidate.entry.id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
+            self._hold_one(candidate.entry.id, held)
+
+    def _hold_one(self, merge_id: str, held: Held) -> None:
+        self._held.add(merge_id)
+        self._change(merge_id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
 
     def _put_back(self, stack: list[Candidate]) -> None:
         for candidate in stack:
@@ -258,13 +286,55 @@ class Run:
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
         self._fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
 
+    def _without_open(self, entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]]]:
+        """The entries without those whose conflict a person has open, and what persons have committed of these."""
+        others, resolved, unfinished = handback.split(self.merger, entries)
+        for entry in unfinished:
+            self._held.add(entry.id)
+            if entry.kind != RESOLVING:
+                reason = f"being resolved by a person in {shown_place(entry.id)}"
+                self._change(entry.id, "resolve", kind=RESOLVING, reason=reason)
+        return others, resolved
+
+    def _hand_in(self, entry: Entry, conflict: OpenConflict, commit: str) -> None:
+        """Land what a person has committed to resolve a conflict, gated as every result is."""
+        merger = self.merger
+        entry = self._take([entry])[entry.id]
+        try:
+            handed = handback.hand_in(merger, entry, conflict, commit)
+        except Unclear as error:
+            self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+            return
+        if isinstance(handed, handback.Unfinished):
+            self._held.add(entry.id)
+            self._change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)
+            merger.say(f"{entry.branch} waits: {handed.reason}\n")
+            return
+        if isinstance(handed, handback.Again):
+            paths = tuple(conflict.path for conflict in handed.conflicts)
+            where = f" in {_files(paths)}" if paths else ""
+            self._fail(entry, CONFLICT, f"{handed.reason}{where}", paths, tier=HUMAN)
+            return
+        if handed.remark:
+            merger.say(f"{entry.branch}: {handed.remark}\n")
+        if self._refuse_protected(handed.candidate):
+            return
+        failed = self._gate([handed.candidate], retries=merger.ctx.config.merge.retries).failed
+        if failed is None:
+            handed.case.record(merger)
+            self._land([handed.candidate])
+            return
+        handed.case.refuse(merger, failed)
+        self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
+
     def _note_landed(self, entry: Entry, tip: str) -> None:
         """A person has landed it by hand."""
         merger = self.merger
         taken = self._take([entry.replace(tip=tip)])[entry.id]
+        around = completion.look_around(merger, [taken])
         with leases.writing(merger, self.lease):
             ready = merger.change(taken, "go ahead", candidate=tip, base_before=None, tier=None)
-            land.record_landed(merger, ready, merger.ctx.now())
+            land.record_landed(merger, ready, merger.ctx.now(), around)
         self._follow_up()
 
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:
@@ -319,4 +389,6 @@ class Run:
 
 def _files(paths: tuple[str, ...]) -> str:
     named = [path for path in paths if path]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    return (
+        ", ".join(map(one_line, named[:3])) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    )

@@ -16,6 +16,8 @@ from rookery.merge.landing.eligibility import objection, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
@@ -39,8 +41,11 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
     sessions = agents.sessions(merger.ctx.db, branch=branch)
     session = sessions[-1] if sessions else None
     now = merger.ctx.now()
-    task_id = None if session is None else session.task_id
-    task = tasks.existing(merger.ctx.db, task_id)
+    if session is not None:
+        task = tasks.existing(merger.ctx.db, session.task_id)
+    else:  # a person's, or of an agent that Rookery did not start
+        task = next(iter(tasks.of_branch(merger.ctx.db, branch)), None)
+    task_id = session.task_id if session is not None else None if task is None else task.id
     if priority is None:
         priority = DEFAULT_PRIORITY if task is None else task.priority
     return Entry(
@@ -164,12 +169,14 @@ def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -
 def explain(merger: Merger, text: str) -> Explained:
     """Everything that was done to bring an entry in."""
     db, entry = merger.ctx.db, find(merger, text)
+    conflict = persons.find(db, entry.id)
     happened = events.read(db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
     return Explained(
         entry,
         tuple(store.outcomes(db, entry.id)),
         tuple(_gate_runs(merger, entry)),
         tuple({"at": event.at, "type": event.type, "actor": event.actor, "data": event.data} for event in happened),
+        None if conflict is None else place_of(merger.ctx.root, entry.id),
     )
 
 

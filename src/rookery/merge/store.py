@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
 from rookery.base.page import rows_for
+from rookery.base.text import as_utf8
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.db.dialect import equals, ids_between, marks
@@ -18,14 +19,12 @@ from rookery.merge.model import (
     OPEN,
     QUEUED,
     STATES,
-    UNDONE,
     WAITING,
     Entry,
     FileOutcome,
     GateRun,
     next_state,
 )
-from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
@@ -75,6 +74,8 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if "state" in changes:
         raise ValueError("the step determines the state")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
+    if "files" in changes:
+        changes["files"] = tuple(map(as_utf8, changes["files"]))
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
@@ -169,19 +170,10 @@ def landed_tips(db: Database, base: str) -> set[tuple[str, str]]:
     return {(branch, tip) for branch, tip in rows}
 
 
-def landings(db: Database, branch: str, base: str) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-    """What landed on a base, also if it was undone: candidate, the base before it, and tip.
-
-    First those of one branch, then those of others that git's history does not show, as they were squashed or rebased.
-    """
-    rows = db.all(
-        "SELECT branch, candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) "
-        "AND candidate IS NOT NULL AND base_before IS NOT NULL AND candidate <> base_before "
-        "AND (branch = ? OR strategy <> ?)",
-        (base, LANDED, UNDONE, branch, MERGE_STRATEGY),
-    )
-    own = [tuple(row[1:]) for row in rows if row[0] == branch]
-    return own, [tuple(row[1:]) for row in rows if row[0] != branch]
+def last_landings(db: Database) -> dict[str, Entry]:
+    """For each task the last entry that landed for it, not by force, and was not undone."""
+    entries = _entries(db, "state = ? AND task_id IS NOT NULL AND NOT forced ORDER BY seq", LANDED)
+    return {str(entry.task_id): entry for entry in entries}
 
 
 def has_landing(db: Database, task_id: str) -> bool:
@@ -209,7 +201,7 @@ def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], a
     """Remember what was done to conflicted files."""
     db.execute_many(
         "INSERT INTO merge_files (merge_id, path, kind, tier, outcome, why, hunks, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(merge_id, *outcome.as_tuple()[:-1], json.dumps(outcome.hunks), at) for outcome in outcomes],
+        [(merge_id, *map(as_utf8, outcome.as_tuple()[:-1]), json.dumps(outcome.hunks), at) for outcome in outcomes],
     )
 
 

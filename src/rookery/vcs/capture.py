@@ -31,6 +31,8 @@ QUIET = tuple(
     )
     for word in ("-c", setting)
 )
+_USELESS_INDEX = ("index file", "does not have a commit checked out")
+"""What git says of a broken index, and of one in which a submodule is in conflict that is not checked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _begin(checkout: Checkout, env: Env) -> None:
 
 
 def _add_all(checkout: Checkout, env: Env, *, with_deletions: bool = True) -> bool:
-    """Add everything; False if the index to begin with is broken. A file that cannot be read is an error."""
+    """Add everything; False if the index to begin with is of no use. A file that cannot be read is an error."""
     try:
         inner = inner_repositories(checkout.store, env)
     except ProgramFailed:
@@ -136,7 +138,7 @@ def _add_all(checkout: Checkout, env: Env, *, with_deletions: bool = True) -> bo
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
     how = "--all" if with_deletions else "--ignore-removal"
     added = checkout.store.run(*QUIET, "add", how, "--sparse", "--", ":/", *without, env=env)
-    if not added.ok and "index file" in added.stderr:
+    if not added.ok and any(words in added.stderr for words in _USELESS_INDEX):
         return False
     if not added.ok:
         raise failure(added, ("add", how))

@@ -21,8 +21,7 @@ from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
 from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.backend import Vcs
-from rookery.vcs.detect import is_bare, open_vcs
-from rookery.vcs.git.checkout import Git
+from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.model import RefMoved, ignore_line
 from rookery.worktrees import provision
@@ -78,12 +77,7 @@ def path_of(root: str, agent: str) -> str:
 
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
-    try:
-        return open_vcs(ctx.root, ctx.config.vcs)
-    except NoRepository:
-        if not is_bare(ctx.root):
-            raise
-        return Git(os.path.realpath(ctx.root), ctx.config.vcs.timeout)
+    return ctx.repository()
 
 
 def create(ctx: Context, session: Session) -> None:
@@ -180,13 +174,14 @@ def inspect(
         return state.replace(is_missing=True)
     try:
         here = open_vcs(path, ctx.config.vcs)
-        if here.root != os.path.realpath(path) or here.main_root() != vcs.main_root():
+        if here.root != os.path.realpath(path) or not _is_same_repository(here, vcs):
             return state.replace(is_broken=True)
         contents = here.contents()
     except NoRepository:
         return state.replace(is_broken=True)
     status = contents.status
     return state.replace(
+        lock=here.lock_state(path),
         branch=status.branch,
         is_other_branch=status.branch != branch,
         commit=status.commit,
@@ -196,6 +191,13 @@ def inspect(
         inner=contents.inner,
         step=here.running_step(),
     )
+
+
+def _is_same_repository(here: Vcs, vcs: Vcs) -> bool:
+    """True if two checkouts have one repository; one of git's may lie beside the workspaces of jj, on its git store."""
+    if here.kind == vcs.kind:
+        return here.main_root() == vcs.main_root()
+    return os.path.realpath(here.merging().store.common) == os.path.realpath(vcs.merging().store.common)
 
 
 def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str) -> None:
