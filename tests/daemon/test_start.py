@@ -262,11 +262,16 @@ def test_a_socket_that_was_removed_is_bound_again(live: Live) -> None:
 
 def test_a_project_that_is_removed_takes_its_daemon_along(live: Live) -> None:
     live.run("task", "list")
-    daemon = live.identity
-    shutil.rmtree(live.folder / ".rookery")
+    daemon, state = live.identity, live.folder / ".rookery"
+
+    def is_removed() -> bool:
+        shutil.rmtree(state, ignore_errors=True)  # the daemon may write a file while it is removed
+        return not state.exists()
+
+    wait_until(is_removed)
     os.kill(daemon.pid, signal.SIGUSR1)
     wait_until(lambda: not is_alive(daemon))
-    assert not (live.folder / ".rookery").exists()
+    assert not state.exists()
 
 
 def test_a_long_path_gets_a_short_socket(tmp_path: Path, project: Path) -> None:

@@ -173,6 +173,7 @@ def test_records_cost_what_they_answer(pasts: tuple[Past, Past]) -> None:
 _OTHER_QUESTIONS: dict[str, Callable[[Past], object]] = {
     "last_actor": lambda past: store.last_actor(past.db, "rare.told", "t"),
     "last_seq": lambda past: store.last_seq(past.db),
+    "latest_time": lambda past: store.latest_time(past.db),
     "records last_seq": lambda past: past.records.last_seq(),
     "usage": lambda past: past.records.usage("now"),
     "is_denied": lambda past: past.records.is_denied("s-bee", "call"),

@@ -30,6 +30,7 @@ _ASKS = {
         ("events/store.py", "_types"),
         ("events/store.py", "last_actor"),
         ("events/store.py", "last_seq"),
+        ("events/store.py", "latest_time"),
     },
     "records": {
         ("events/telemetry.py", "read"),
@@ -85,6 +86,7 @@ def _ask_everything(db: Database) -> None:
         store.read(db, **dict(zip(_OPTIONS, chosen, strict=True)))
     store.last_actor(db, "task.approved", "t")
     store.last_seq(db)
+    store.latest_time(db)
 
 
 def test_nothing_reads_through_all_events(db: Database) -> None:

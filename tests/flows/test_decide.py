@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rookery.flows import identities, jobs, landings, leftovers, radar, sessions
+from rookery.flows import deadlines, identities, jobs, landings, leftovers, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, Timer, wait_after
 from rookery.flows.sessions import Driver, Facts
 from rookery.processes.proctable import Identity
@@ -158,3 +158,11 @@ def test_identity_files_that_are_out_of_date_are_written() -> None:
         ("write identity", "ant"),
     ]
     assert identities.decide([], NOW).actions == ()
+
+
+def test_leases_are_set_back_with_a_clock_that_was_set_back() -> None:
+    (action,) = deadlines.decide(deadlines.Facts(NOW + 86_400), NOW).actions
+    assert action.title == "set back deadlines of leases"
+    assert "by 86400 s or more" in action.why
+    assert deadlines.decide(deadlines.Facts(NOW + 20), NOW).actions == ()
+    assert deadlines.decide(deadlines.Facts(0.0), NOW).actions == ()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rookery.config.presence import Presence
 from rookery.flows import reactor
 from rookery.flows.loop import Assessment
 from rookery.flows.loop_process import open_project
@@ -22,7 +23,7 @@ def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytes
         looks.append(look)
         return len(looks) == 3
 
-    loop = Reactor(str(project), lambda: open_project(str(project)), log.append)
+    loop = Reactor(str(project), lambda: open_project(str(project)), log.append, Presence(str(project)))
     loop.open()
     try:
         loop.run(is_enough)  # else a minute would pass before the second

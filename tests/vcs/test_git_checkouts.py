@@ -239,3 +239,29 @@ def test_many_worktrees_can_be_given_settings_at_once(git_repository: GitReposit
     for vcs in worktrees:
         put(vcs, "AGENTS.md")
         assert git(vcs, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("index", ["missing", "empty", "broken", "cut off"])
+def test_a_checkout_without_an_index_has_deleted_nothing(git_repository: GitRepository, index: str) -> None:
+    """So a killed `git worktree add` leaves it, or a full disk: the files that are not there were never written."""
+    git_repository.write("dir/file", "deep\n")
+    vcs = git_repository.vcs()
+    head = vcs.commit("More")
+    (git_repository.path / "dir/file").unlink()
+    git_repository.write("README.md", "changed\n")
+    git_repository.write("new", "new\n")
+    path = git_repository.path / ".git" / "index"
+    content = path.read_bytes()
+    path.unlink()
+    if index != "missing":
+        path.write_bytes({"empty": b"", "broken": b"x" * 200, "cut off": content[:60]}[index])
+    commit = vcs.snapshot("test/it", "All")
+    names = run(git_repository.path, "git", "diff", "--name-status", head, str(commit)).split()
+    assert names == ["M", "README.md", "A", "new"]
+
+
+def test_a_checkout_whose_index_says_that_all_was_deleted_has_deleted_it(git_repository: GitRepository) -> None:
+    vcs = git_repository.vcs()
+    run(git_repository.path, "git", "rm", "-rq", ".")
+    commit = vcs.snapshot("test/it", "All")
+    assert run(git_repository.path, "git", "ls-tree", "-r", str(commit)) == ""

@@ -226,8 +226,8 @@ def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     living = store.count(db, alive=True, parent=parent.agent)
     hint = "wait until one has finished (config: agents.max_per_lead)"
     _check_cap(living, config.max_per_lead, f"{parent.agent} has {living} living agents", hint)
-    budget, children = parent.settings.max_agents, store.sessions(db, parent=parent.agent)
-    if budget is not None and sum(child.created_at >= parent.created_at for child in children) >= budget:
+    budget = parent.settings.max_agents
+    if budget is not None and len(store.children(db, parent)) >= budget:
         message = f"{parent.agent} may sling {budget} agents in all, and has"
         raise CapReached(message, hint="use the agents that are there")
 

@@ -12,7 +12,7 @@ from rookery.base.page import Page
 from rookery.base.record import Record
 from rookery.base.text import check_text, one_line
 from rookery.config import layout
-from rookery.config.project import root_of, to_stored
+from rookery.config.project import make_state_folders, root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.ops.operation import LONG_TEXT, NOTHING, PROCESS, RUNS, TASKS, Doc, Owns, Ref, op
@@ -102,7 +102,7 @@ def write_spec(
         raise InvalidInput("the specification is empty", hint="say what is wanted and how to see that it is done")
     task_id = tasks.resolve(ctx.db, task)
     path = ctx.path(layout.SPECS, f"{task_id}.md")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_state_folders(os.path.dirname(path))
     write_whole(path, body if body.endswith("\n") else body + "\n")
     with ctx.db.write() as db:
         data = {"path": to_stored(root_of(db.path), path), "size": len(body)}

@@ -80,7 +80,6 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
     Safe to repeat; the loop and a command may both do it.
     """
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
-    end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     with removal.alone(ctx.root):
         latest = store.latest(ctx.db, session.agent)
         if latest is None or latest.id != session.id or latest.outcome == FAILED:

@@ -10,6 +10,9 @@ from rookery.base.errors import InvalidInput
 
 Clock = Callable[[], float]
 
+_SKEW = 30.0
+"""Clocks differ by less than that, and are corrected by less while they run well."""
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -23,6 +26,19 @@ def stamp(seconds: float) -> str:
 def seconds_of(text: str) -> float:
     """The seconds since the epoch that a text of `stamp` stands for."""
     return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + int(text[20:23]) / 1000
+
+
+def has_passed(length: float, since: float, now: float) -> bool:
+    """True if so many seconds have passed since a recorded time, or the clock was set back, so that none can know.
+
+    Ends of leases are set back instead (`flows/deadlines.py`): their holders may be alive.
+    """
+    return now - since >= length or is_future(since, now)
+
+
+def is_future(recorded: float, now: float) -> bool:
+    """True if a recorded time is so far in the future that the clock was set back since."""
+    return recorded - now > _SKEW
 
 
 def is_stamp(text: str) -> bool:

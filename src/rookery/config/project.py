@@ -6,12 +6,15 @@ carries a tracked `.rookery/config.yaml` of its own.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from rookery.base import call as calls
 from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.config import layout
 
+_STATE = (layout.LOCATION, layout.RUN, layout.SESSIONS, layout.WORKTREES)
+"""What is there only where a project was; settings may come with a clone."""
 PRIVATE = 0o700
 """The mode of the folder: it holds tokens, mail and what agents run."""
 
@@ -22,6 +25,7 @@ def find_root(start: str, named: str | None = None) -> str:
         root = calls.absolute(named)
         if is_project(root):
             return root
+        _check_whole(root)
         raise NotInitialised(f"ROOKERY_ROOT is {root}, and there is no project there")
     for folder in upward(calls.absolute(start)):
         main = main_checkout(folder)
@@ -29,6 +33,7 @@ def find_root(start: str, named: str | None = None) -> str:
             return main or folder
         if main is not None:
             _check_reachable(layout.path(main))
+            _check_whole(main)
             raise NotInitialised(f"the repository at {main} has no Rookery project")
     raise NotInitialised(f"no Rookery project in {start} or above it")
 
@@ -37,6 +42,16 @@ def _check_reachable(state: str) -> None:
     """Raise UntrustedState if there may be a project that we cannot look into."""
     if os.path.isdir(state) and not os.access(state, os.X_OK):
         raise UntrustedState(f"{state} may not be looked into", hint="run `rook` as its owner, and check its mode")
+
+
+def _check_whole(root: str) -> None:
+    """Raise NotInitialised with what helps if there is a part of a project's state, as after half of an `rm -rf`."""
+    if any(os.path.lexists(layout.path(root, name)) for name in _STATE):
+        raise NotInitialised(
+            f"{layout.path(root)} is not whole: its database, {layout.DATABASE}, is missing",
+            hint="put the file back if you have it; else `rook init` begins with an empty one, and keeps the rest. "
+            "Commits of agents are in git: `git branch --list 'rook/*'`",
+        )
 
 
 def find_repository(start: str) -> str | None:
@@ -136,11 +151,29 @@ def is_own_name(name: str) -> bool:
     return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == layout.FOLDER
 
 
+def make_state_folders(path: str) -> None:
+    """Make a folder of the state with those above it, if they are missing, but not `.rookery` itself.
+
+    Raises FileNotFoundError if the project is gone: what a process that outlived it makes would look like a project.
+    """
+    try:
+        make_state_folder(path)
+    except FileNotFoundError:
+        above = os.path.dirname(path)
+        if os.path.basename(above) in (layout.FOLDER, ""):
+            raise
+        make_state_folders(above)
+        make_state_folder(path)
+
+
 def make_state_folder(path: str) -> bool:
     """Make a folder of the state, for its user alone; False if it is there, as others may do so at this moment.
 
-    None above it: a project that has gone is not made again.
+    None above it, and none beside a missing database: a project that was deleted, or is just being, is not made again.
     """
+    root, state, inside = path.rpartition(f"{os.sep}{layout.FOLDER}{os.sep}")
+    if state and inside and not os.path.isdir(path) and not is_project(root):
+        raise FileNotFoundError(errno.ENOENT, "there is no project", path)
     try:
         os.mkdir(path, PRIVATE)
     except FileExistsError:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from rookery.base.call import Call, serving
 from rookery.config import layout
+from rookery.config.presence import Presence
 from rookery.db.pool import Pool
 from rookery.environment.service import acting_alone, own_environ
 from rookery.flows.loop_process import open_project
@@ -23,7 +24,9 @@ _PAUSE_SECONDS = 5.0
 _UMASK = 0o022
 
 
-def start(root: str, connections: Pool, log: Callable[[str], None]) -> Reactor:
+def start(
+    root: str, connections: Pool, log: Callable[[str], None], presence: Presence, on_gone: Callable[[], None]
+) -> Reactor:
     """Run the project's loop in a thread, as soon as no other process runs it, until it is stopped."""
     notice = ""
 
@@ -40,14 +43,19 @@ def start(root: str, connections: Pool, log: Callable[[str], None]) -> Reactor:
                 log(notice)
             yield ctx
 
-    reactor = Reactor(root, open_as_call, log)
+    reactor = Reactor(root, open_as_call, log, presence, on_gone)
     reactor.open()
     threading.Thread(target=_run, args=(root, reactor, log), name="loop", daemon=True).start()
     return reactor
 
 
 def _run(root: str, reactor: Reactor, log: Callable[[str], None]) -> None:
-    lock = locks.open_file(layout.path(root, layout.LOOP_LOCK))
+    try:
+        lock = locks.open_file(layout.path(root, layout.LOOP_LOCK))
+    except OSError as error:
+        log(f"no loop can run: {error}")
+        reactor.give_up()  # its folder is gone: so is the project, or the next daemon makes it again
+        return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         while not reactor.is_over:

@@ -18,12 +18,13 @@ from contextlib import closing, suppress
 from importlib import import_module
 
 import rookery
-from rookery.base.clock import stamp
+from rookery.base.clock import has_passed, stamp
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.config.loader import read_config
+from rookery.config.presence import Presence
 from rookery.daemon import forkserver, loop_thread, worker
 from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
@@ -57,6 +58,7 @@ def main() -> None:
     root = sys.argv[1]
     os.umask(0o077)
     _raise_limits()
+    presence = Presence(root)  # before anything else: what follows is of this project, or finds it gone
     check_state(root)
     loaded = Fingerprint()
     _load_everything()
@@ -64,14 +66,14 @@ def main() -> None:
         read_config(root, read_environ(read_daemon_environ()), {})  # loads pydantic for every copy, if there are any
     gc.collect()
     gc.freeze()
-    while not _serve(root, loaded) and _should_follow(root, loaded):
+    while not _serve(root, loaded, presence) and _should_follow(root, loaded):
         # Another process, because it would never collect the children that the fork server has started.
         if split():
             os._exit(0)
         os.setsid()  # signals to the dead daemon's group must not reach us
 
 
-def _serve(root: str, loaded: Fingerprint) -> bool:
+def _serve(root: str, loaded: Fingerprint, presence: Presence) -> bool:
     """Be the project's daemon, in a process without threads that has everything loaded.
 
     False in its fork server, which sees that the daemon has died; True if there is nothing more to do.
@@ -92,7 +94,11 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name, for_good=True))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
-    loop = loop_thread.start(root, daemon.connections, _log)
+
+    def leave() -> None:
+        daemon.stop("the project is gone", for_good=True)
+
+    loop = loop_thread.start(root, daemon.connections, _log, presence, leave)
     daemon.on_look = lambda: _leave_if_idle(daemon, lambda: loop.is_needed)
     daemon.on_leave = loop.stop
     daemon.serve()
@@ -155,9 +161,8 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
     if not daemon.is_busy and _resident() > _MOST_BYTES:
         daemon.stop("it has grown large, and the next one starts small")
     idle = read_config(daemon.root, read_environ(daemon.environ), {}).daemon.idle
-    left = daemon.last_call + idle - now()
-    if left > 0:
-        return left
+    if not has_passed(idle, daemon.last_call, now()):
+        return max(0.0, daemon.last_call + idle - now())
     if not daemon.is_busy and not is_needed():
         with closing(open_state(daemon.root)) as db:
             if not sessions.count(db, alive=True):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.config import layout
 from rookery.config.environ import read_daemon_environ
-from rookery.config.project import make_state_folder
+from rookery.config.project import is_project, make_state_folder
 from rookery.daemon import address
 from rookery.ops.state_owner import check_state
 from rookery.processes import locks
@@ -41,6 +41,8 @@ def start_daemon(root: bytes | str) -> str:
     begun = time.monotonic()
     try:
         check_state(folder)
+        if not is_project(folder):
+            raise NotServed(f"there is no project in {folder}")
         _check_owner(folder)
         for name in (layout.RUN, layout.LOGS):
             make_state_folder(layout.path(folder, name))

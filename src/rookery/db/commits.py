@@ -27,6 +27,7 @@ def announce(path: str) -> None:
         try:
             os.utime(path + SUFFIX)
         except FileNotFoundError:
+            os.stat(path)  # a database that was deleted gets none again
             os.close(os.open(path + SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
 

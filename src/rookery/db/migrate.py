@@ -14,6 +14,7 @@ import apsw
 from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
 from rookery.config import layout
+from rookery.config.project import make_state_folders
 from rookery.db.sqlite import patience
 
 SCHEMA_VERSION = 14
@@ -69,7 +70,7 @@ def remove(path: str) -> None:
 
 def _back_up(connection: apsw.Connection, path: str, version: int) -> None:
     folder = os.path.join(os.path.dirname(path), layout.BACKUPS)
-    os.makedirs(folder, exist_ok=True)
+    make_state_folders(folder)
     target = os.path.join(folder, f"schema-{version}.db")
     if not os.path.exists(target):
         draft = draft_name(target)

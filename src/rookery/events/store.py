@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
+from rookery.base.clock import seconds_of
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.db.database import Database
@@ -14,6 +15,7 @@ from rookery.events.model import Event, is_error
 Condition = tuple[list[str], list[object]]
 
 TIMES_EVERY = 100
+CLOCK, CLOCK_SET_BACK = "clock", "clock.set_back"
 KEEP_TIME = (
     "INSERT INTO {times} (latest, seq) "
     "SELECT max(added.at, coalesce((SELECT max(latest) FROM {times}), '')), added.seq "
@@ -113,3 +115,16 @@ def last_actor(db: Database, kind: str, subject: str) -> str | None:
 def last_seq(db: Database) -> int:
     """The number of the newest event."""
     return int(db.value("SELECT coalesce(max(seq), 0) FROM events"))
+
+
+def latest_time(db: Database) -> float:
+    """The latest time of the newest events, since the clock was last seen to be set back; 0 without events.
+
+    The newest event alone may have been written after the clock was set back.
+    """
+    sql = (
+        "SELECT max(at) FROM (SELECT at FROM events WHERE seq >= coalesce((SELECT max(seq) FROM events "
+        "WHERE type = ? AND subject = ?), 0) ORDER BY seq DESC LIMIT ?) AS newest"
+    )
+    at = db.value(sql, (CLOCK_SET_BACK, CLOCK, TIMES_EVERY))
+    return 0.0 if at is None else seconds_of(at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rookery.base.clock import seconds_of
+from rookery.base.clock import has_passed, seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, visible_process
 from rookery.mail.model import SYSTEM
@@ -47,7 +47,7 @@ def read(ctx: Context) -> list[Facts]:
     with ctx.db.read() as db:
         cleanings = pending(db)
     for cleaning in cleanings:
-        is_over = ctx.clock() - seconds_of(cleaning.at) > _LONGEST
+        is_over = has_passed(_LONGEST, seconds_of(cleaning.at), ctx.clock())
         is_left = holders.is_gone(cleaning.holder, lease_is_over=is_over)
         facts.append(_facts(CLEANING, cleaning.path, cleaning.agent, is_left, cleaning.holder))
     return facts

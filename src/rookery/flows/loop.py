@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from rookery.base.clock import has_passed
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import layout
 from rookery.config.environ import HUMAN
 from rookery.environment.service import acting_alone
-from rookery.flows import identities, jobs, landings, leftovers, radar, sessions, store
+from rookery.flows import deadlines, identities, jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import MOST_FAILURES, Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.context import Context
@@ -27,7 +28,9 @@ from rookery.processes import locks
 from rookery.sessions import journal
 from rookery.sessions.store import running_turns
 
-FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar, identities)}
+FLOWS: dict[str, Flow] = {
+    flow.NAME: flow for flow in (deadlines, sessions, jobs, landings, leftovers, radar, identities)
+}
 _MOST_ROUNDS = 20
 _LONGEST_ERROR = 2000
 
@@ -70,8 +73,8 @@ def assess(ctx: Context) -> Assessment:
         failures[action] = failure
         if failure.is_given_up and action.seen == failure.seen:
             continue  # until something new has happened to it, such as mail
-        is_in_future = failure.next_at - now > wait_after(failure.count)  # the clock was set back
-        if now >= failure.next_at or is_in_future:
+        wait = wait_after(failure.count)
+        if has_passed(wait, failure.next_at - wait, now):
             actions.append(action)
         else:
             timers.append(Timer(failure.next_at, f"try again: {action.title}"))

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from rookery.base.clock import stamp
 from rookery.config import layout
 from rookery.config.environ import now
+from rookery.config.presence import Presence
 from rookery.config.project import make_state_folder
 from rookery.flows import loop
 from rookery.flows.reactor import Reactor
@@ -48,14 +49,17 @@ def open_project(root: str) -> Iterator[Context]:
 
 def run_loop(root: str) -> None:
     """Run the loop until no runner is at work and nothing is due soon; do nothing if another process runs it."""
+    presence = Presence(root)  # before anything else: what follows is of this project, or finds it gone
     while (file := loop.take_lock(root)) is not None:
-        reactor = Reactor(root, lambda: open_project(root), lambda text: _log(root, text))
+        reactor = Reactor(root, lambda: open_project(root), lambda text: _log(root, text), presence)
         try:
             reactor.open()
             reactor.run(lambda assessment: assessment.is_quiet(now(), _SOON))
         finally:
             reactor.close()
             os.close(file)
+        if reactor.is_over:
+            return  # the project is gone; perhaps there is a new one
         with open_project(root) as ctx:  # a command that ended while we held the lock has left its actions to us
             assessment = loop.assess(ctx)
             if not assessment.plan.actions and assessment.is_quiet(ctx.clock(), _SOON):

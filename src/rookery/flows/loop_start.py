@@ -14,6 +14,7 @@ from importlib import import_module
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.environ import forget_runner, now, uses_daemon
+from rookery.config.project import is_project
 from rookery.flows.workload import is_anything_alive
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import check_state
@@ -27,6 +28,8 @@ def main() -> None:
     forget_runner()
     root = sys.argv[1]
     try:
+        if not is_project(root):
+            return  # it was deleted
         check_state(root)  # before anything is written there
         if "--if-needed" in sys.argv[2:]:
             with closing(open_state(root)) as db:

@@ -14,14 +14,16 @@ from contextlib import AbstractContextManager, suppress
 
 from rookery.base import call as calls
 from rookery.config import layout
+from rookery.config.presence import Presence, report_removed
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Assessment
 from rookery.flows.model import Action
 from rookery.ops.context import Context
-from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
+from rookery.processes.inotify import CLOSED, CREATED, DELETED, MODIFIED, TOUCHED, Watch, watch_folders
 from rookery.processes.process import open_pidfd
-from rookery.processes.proctable import Identity
+from rookery.processes.proctable import MARK, Identity
+from rookery.processes.proctree import end_tree
 from rookery.processes.threads import Threads
 from rookery.sessions import journal
 from rookery.sessions import store as sessions
@@ -45,8 +47,13 @@ class Reactor:
         root: str,
         open_project: Callable[[], AbstractContextManager[Context]],
         log: Callable[[str], None],
+        presence: Presence,
+        on_gone: Callable[[], None] = lambda: None,
     ) -> None:
         self._root = root
+        self._presence = presence
+        self._on_gone = on_gone
+        """Called once the project was deleted, and nothing of it runs any more."""
         self._open_project = open_project
         self._log = log
         self._threads = Threads(_MOST_ACTIONS)
@@ -65,22 +72,37 @@ class Reactor:
     def open(self) -> None:
         """Begin to watch: nothing that happens from now on is missed."""
         state, journals = layout.path(self._root), journal.make_folder(self._root)
-        self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED, journals: MODIFIED | CLOSED})
+        self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED | DELETED, journals: MODIFIED | CLOSED})
         if self._watch is None:
             self._log("the loop cannot watch files, so it checks every second: are too many files being watched?")
 
     def run(self, is_done: Callable[[Assessment], bool] = lambda _assessment: False) -> None:
         """Check and act until `stop`, or until it is done and nothing is under way."""
+        if self._presence.is_gone():
+            self.give_up()
+            return
         with self._open_project() as ctx:
             loop.sweep_journals(ctx)
         self._read_journals(journal.owners(self._root))
         must_check = True
         while not self.is_over:
-            if must_check:
+            if self._presence.is_gone():
+                self.give_up()
+                return
+            if must_check and not self._presence.is_in_doubt:
                 self._latest = time.monotonic() + self._check()
                 if self.last is not None and not self._busy and is_done(self.last):
                     return
-            must_check = self._sleep()
+            must_check = self._sleep() or (must_check and self._presence.is_in_doubt)
+
+    def give_up(self) -> None:
+        """End, and end the agents of a project that was deleted: they cannot be stopped from elsewhere."""
+        self.is_over = True
+        if self._presence.is_gone():
+            report_removed(self._root, "its loop ends, and ends its agents")
+        for session in self.last.facts["sessions"] or () if self.last is not None else ():
+            end_tree(None, (MARK, session.id), 0)
+        self._on_gone()
 
     def _poke(self) -> None:
         """Let it check again. May be called from any thread."""
@@ -129,7 +151,6 @@ class Reactor:
                 now = ctx.clock()
         except Exception as error:  # a full disk, a project that is just being removed: the next try may succeed
             self._complain("read the project", error)
-            self.is_over |= not os.path.isdir(layout.path(self._root))
             return _RETRY
         plan = self.last.plan
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
@@ -176,6 +197,8 @@ class Reactor:
     def _sleep(self) -> bool:
         """Wait for something to happen; True if that is a reason to check."""
         left = max(0.0, self._latest - time.monotonic())
+        if self._presence.is_in_doubt:
+            left = min(left, _PATIENCE)
         seconds = left if self._watch is not None else min(left, _WITHOUT_WATCH)
         files = (self._bell, *self._pidfds.values())
         ready = calls.wait(files if self._watch is None else (*files, self._watch.fileno()), seconds)
@@ -183,6 +206,10 @@ class Reactor:
             os.eventfd_read(self._bell)
         for process in [process for process, file in self._pidfds.items() if file in ready]:
             os.close(self._pidfds.pop(process))  # it has ended, and would wake us again at once
+        if self._presence.is_gone() or self._presence.is_in_doubt:
+            if self._watch is not None:
+                self._watch.read()
+            return True
         if self._watch is None:
             self._read_journals(journal.owners(self._root))
         if self._watch is None or not ready:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rookery.agents import sling
-from rookery.base.clock import seconds_of
+from rookery.base.clock import has_passed, seconds_of
 from rookery.base.record import Record
 from rookery.environment.service import find_problem
 from rookery.flows import store
@@ -131,10 +131,10 @@ def _decide(session: Facts, now: float, timers: list[Timer]) -> Iterator[Action]
     if session.state == ENDED:
         yield _action(session, "end processes", "it has ended, and its processes may not have")
     elif stopper != NONE:
-        lease_ends = session.updated + stop.LEASE
-        if stopper == GONE or (stopper == ELSEWHERE and now >= lease_ends):
+        if stopper == GONE or (stopper == ELSEWHERE and has_passed(stop.LEASE, session.updated, now)):
             yield _action(session, "finish stop", "the command that stopped it was killed")
         elif stopper == ELSEWHERE:
+            lease_ends = session.updated + stop.LEASE
             timers.append(Timer(lease_ends, f"finish stopping {session.agent}, which began on another host"))
     elif session.state == BOOTING and session.step != READY:
         if driver in (GONE, NONE):
@@ -157,10 +157,11 @@ def _decide_headless(session: Facts, now: float, timers: list[Timer]) -> Iterato
     elif lost >= headless.MOST_LOST:
         yield _action(session, "give up", f"{lost} turns in a row were cut off")
     elif lost:
-        due = session.turn_ended + (0.0 if lost == 1 else wait_after(lost - 1))
-        if now >= due or due - now > wait_after(lost):  # the clock was set back
+        wait = 0.0 if lost == 1 else wait_after(lost - 1)
+        if has_passed(wait, session.turn_ended, now):
             yield _start(session, "its last turn was cut off")
         else:
+            due = session.turn_ended + wait
             timers.append(Timer(due, f"start another turn of {session.agent}, after {lost} that were cut off"))
     elif session.mail:
         yield _start(session, "it has mail")

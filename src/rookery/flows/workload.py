@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rookery.base.clock import is_future
 from rookery.config import layout
 from rookery.config.environ import now
 from rookery.db.database import Database
+from rookery.events.store import latest_time
 from rookery.flows import store
 from rookery.processes import owned_folders
 from rookery.processes.holder import is_gone, read
@@ -18,7 +20,7 @@ from rookery.sessions.model import Session
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
     return not is_locked(layout.path(root, layout.LOOP_LOCK)) and (
-        may_have_work(db) or _has_ended_job(root) or _has_left_folder(root)
+        may_have_work(db) or _has_ended_job(root) or _has_left_folder(root) or is_future(latest_time(db), now())
     )
 
 

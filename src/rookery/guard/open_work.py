@@ -44,11 +44,8 @@ def check_call(db: Database, caller: Caller, values: dict[str, Any]) -> None:
 
 def _open_work(db: Database, session: Session) -> Iterator[tuple[str, str]]:
     """What is open, and what to do about it."""
-    children = store.sessions(db, parent=session.agent)
     announced = messages.branches_announced(db, session.id)
-    for worker in children:
-        if worker.created_at < session.created_at:
-            continue
+    for worker in store.children(db, session):
         is_done = messages.terminal_message(db, worker) is not None
         if worker.is_alive and not is_done:
             hint = f"end your turn and wait for its mail, or `rook stop {worker.agent}`"
@@ -57,7 +54,7 @@ def _open_work(db: Database, session: Session) -> Iterator[tuple[str, str]]:
             payload = f'{{"branch": "{worker.branch}", "task_id": "{worker.task_id}"}}'
             hint = f"`rook mail send {session.parent} --type merge_ready --subject … --payload '{payload}'`"
             yield f"no merge_ready message names {worker.branch}", hint
-    alive = {worker.id for worker in children if worker.is_alive}
+    alive = {worker.id for worker in store.sessions(db, alive=True, parent=session.agent)}
     for question in messages.unanswered(db, session.agent, session.created_at):
         if question.session_id in alive:
             hint = f"`rook mail reply {question.id} --body …`"

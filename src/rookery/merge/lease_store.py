@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rookery.base.clock import seconds_of, stamp
 from rookery.base.record import Record
 from rookery.db.database import Database, Row
 from rookery.processes import holder as holders
@@ -46,7 +47,7 @@ def save(db: Database, lease: LeaseRow) -> None:
 
 
 def extend(db: Database, base: str, expires_at: str) -> None:
-    """Set a later time at which a lease is over."""
+    """Set another time at which a lease is over."""
     db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (expires_at, base))
 
 
@@ -70,3 +71,9 @@ def drop_all(db: Database, now: str) -> None:
 def _lease(row: Row) -> LeaseRow:
     base, token, actor, pid, start, expires = row
     return LeaseRow(base, token, actor, holders.read(pid or 0, start), expires or "")
+
+
+def set_back(db: Database, seconds: float) -> None:
+    """Let every lease that is held be over so many seconds earlier."""
+    for lease in held(db):
+        extend(db, lease.base, stamp(seconds_of(lease.expires_at) - seconds))

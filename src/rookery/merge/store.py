@@ -236,17 +236,23 @@ def add_gate_run(db: Database, run: GateRun, command: str, *, actor: str, at: st
     publish(db, f"gate.{run.verdict}", run.name, data, actor=actor, at=at)
 
 
-def last_gate_run(db: Database, tree: str, command: str) -> GateRun | None:
-    """The last run of a command on a tree."""
-    return next(iter(gate_runs(db, tree=tree, command=command, limit=1)), None)
+def last_gate_run(db: Database, tree: str, command: str, *, after: int = 0) -> GateRun | None:
+    """The last run of a command on a tree, if it was kept after the run of that number."""
+    return next(iter(gate_runs(db, tree=tree, command=command, after=after, limit=1)), None)
 
 
-def gate_runs(db: Database, *, limit: int = 100, **columns: str) -> list[GateRun]:
+def last_gate_seq(db: Database) -> int:
+    """The number of the newest run of a gate."""
+    return int(db.value("SELECT coalesce(max(seq), 0) FROM gate_runs"))
+
+
+def gate_runs(db: Database, *, after: int = 0, limit: int = 100, **columns: str) -> list[GateRun]:
     """Runs of gates, the newest first: all, or those with these values in their columns."""
     where, values = equals(columns)
+    where, values = [*where, "seq > ?"], [*values, after]
     rows = db.all(
         "SELECT name, tree, verdict, status, seconds, log, at FROM gate_runs "
-        f"WHERE {' AND '.join(where) or '1 = 1'} ORDER BY seq DESC LIMIT ?",
+        f"WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
         (*values, limit),
     )
     root = root_of(db.path)

@@ -30,6 +30,7 @@ from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.ops.state_owner import check_state
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
+from rookery.vcs.ref_names import AGENT_BRANCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def init(
         tuple(gate.run for gate in gates or config.gates),
         tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if is_new),
         tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if not is_new),
-        (*_notes(ctx, root, vcs), *_missing(guesses)),
+        (*_notes(ctx, root, vcs), *_missing(guesses), *(_left(root, vcs) if parts[layout.DATABASE] else ())),
         tuple(_next_steps(vcs, base, has_commit)),
     )
 
@@ -219,6 +220,21 @@ def _notes(ctx: Context, root: str, vcs: Vcs | None) -> Iterator[str]:
     if os.path.realpath(ctx.cwd) != os.path.realpath(root):
         what = "the repository's main checkout" if vcs else "the project's root"
         yield f"you are in {ctx.cwd}; the project is at {root}, {what}"
+
+
+def _left(root: str, vcs: Vcs | None) -> Iterator[str]:
+    """What is here of an earlier project whose database is gone. The new one knows nothing of it, and keeps it."""
+    branches = vcs.branches(AGENT_BRANCHES) if vcs is not None else {}
+    if branches:
+        what = "branch" if len(branches) == 1 else "branches"
+        yield (
+            f"{len(branches)} {what} of an earlier project's agents, such as {min(branches)}: "
+            "`rook merge --branch NAME` lands one, `git branch -D NAME` deletes it"
+        )
+    folder = layout.path(root, layout.WORKTREES)
+    worktrees = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    if worktrees:
+        yield f"{folder} has worktrees of an earlier project: {', '.join(worktrees)}: take what you need"
 
 
 def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool) -> Iterator[str]:

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
-MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED = 0x2, 0x4, 0x8, 0x80, 0x100
-ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | 0x40 | 0x200 | 0x400 | 0x800
+MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED, DELETED = 0x2, 0x4, 0x8, 0x80, 0x100, 0x200
+ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | DELETED | 0x40 | 0x400 | 0x800
 """Everything that can change which file a name leads to, or what it holds: also moves and deletions of its folder."""
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 _HEAD = struct.Struct("iIII")

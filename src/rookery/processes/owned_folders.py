@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from rookery.base.clock import has_passed
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
 
@@ -21,7 +22,8 @@ _LONGEST = 86_400.0
 def make(path: str) -> None:
     """Make a folder of a name that no other process uses, held by this thread's call."""
     me = holders.myself()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(path), 0o700)  # none above it: a project that is gone is not made again
     os.symlink(f"{me.pid} {me.text}", path + NOTE)
     try:
         os.mkdir(path, 0o700)
@@ -61,4 +63,4 @@ def is_left(path: str, now: float, *, lease: float = _LONGEST) -> bool:
     noted_at = 0.0
     with suppress(OSError):
         noted_at = os.lstat(path + NOTE).st_mtime
-    return holders.is_gone(owner, lease_is_over=now - noted_at > lease)
+    return holders.is_gone(owner, lease_is_over=has_passed(lease, noted_at, now))

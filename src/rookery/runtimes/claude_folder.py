@@ -13,6 +13,7 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.config.environ import child_environ
+from rookery.config.project import make_state_folders
 from rookery.runtimes.hooks import HOOKS, Hook, hook_command
 from rookery.runtimes.model import HEADLESS, MODES, Launch
 
@@ -45,7 +46,7 @@ def prepare(launch: Launch) -> None:
     """Write what the program needs, and keep what it remembers. The settings may name another command for its hooks."""
     command: Callable[[str], tuple[str, ...]] = launch.settings.get("hook_command", hook_command)
     folder = folder_of(launch)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_state_folders(folder)
     for mode in MODES:
         _write(settings_path(launch, mode), compose_settings(mode, command))
     remembered = os.path.join(folder, ".claude.json")

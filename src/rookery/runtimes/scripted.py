@@ -12,6 +12,7 @@ from typing import Any
 
 from rookery.base.errors import InvalidInput
 from rookery.base.json import loads
+from rookery.config.project import make_state_folders
 from rookery.processes.python import module_command
 from rookery.runtimes import model
 
@@ -52,7 +53,7 @@ def check_installed(settings: Mapping[str, Any], path: str | None = None) -> Non
 
 def prepare(launch: Launch) -> None:
     """Make the session's folder, and check the script that the configuration names: a mistake ends the sling."""
-    os.makedirs(launch.folder, exist_ok=True)
+    make_state_folders(launch.folder)
     path = _script_path(launch)
     if not path:
         return

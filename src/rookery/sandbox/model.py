@@ -89,8 +89,10 @@ class Plan(Record):
     """A private folder outside, with a path short enough for a socket."""
     packed: tuple[str, str]
     """The repository's file of packed refs, and the copy of it that the agent sees."""
-    holds: tuple[str, ...] = ()
-    """Folders that git must not remove while they are mounted, though they may be empty."""
+    branch: str = ""
+    """The file of the agent's branch. Its folder is for the refs of this agent alone."""
+    logs: tuple[str, ...] = ()
+    """The reflogs that the agent and git outside write to."""
     network: str = OPEN
     allow: tuple[str, ...] = ()
     has_terminal: bool = False

@@ -26,7 +26,7 @@ _LOCAL = ("bin", "lib", "share/uv", "share/pipx", "share/claude", "share/mise", 
 # What every worktree of a repository shares.
 _SHARED = (
     *("HEAD", "branches", "config", "config.worktree", "hooks", "info"),
-    *("lfs", "logs", "modules", "refs", "shallow"),
+    *("lfs", "modules", "refs", "shallow"),
 )
 
 # Files of a worktree's own that git obeys, whether they exist yet or not.
@@ -47,9 +47,14 @@ class Repository(Record):
         return os.path.join(self.common, "packed-refs")
 
     @property
+    def branch_file(self) -> str:
+        """The file of the branch, which is there unless the branch is packed."""
+        return os.path.join(self.common, "refs", "heads", self.branch)
+
+    @property
     def branch_folder(self) -> str:
         """The folder with the refs of this agent alone."""
-        return os.path.join(self.common, "refs", "heads", os.path.dirname(self.branch))
+        return os.path.dirname(self.branch_file)
 
     @property
     def logs(self) -> tuple[str, str]:
@@ -104,8 +109,8 @@ def own_mounts(
     # A mounted file can be neither replaced nor removed, and its folder not be renamed.
     yield from (Mount(RO, os.path.join(own, name)) for name in (*_OBEYED, "commondir", "gitdir"))
     yield Mount(RW, repository.branch_folder)
-    # The files and not their folders: git outside, `git gc` too, appends to them and rewrites them, and would follow a
-    # link. The worktree's folder is an empty one, because git removes logs from it that do not exist.
+    # The files and not their folders: git outside appends to them, and would follow a link. They are mounted into empty
+    # folders, because the kernel takes a mount away when the file under it is replaced: `git gc` outside does that.
     yield Mount(HIDE, os.path.join(own, "logs"))
     yield from (Mount(RW, path) for path in repository.logs)
     yield Mount(RO, os.path.join(worktree, ".git"))

@@ -11,6 +11,7 @@ from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 from rookery.config import layout
 from rookery.config.environ import read_environ
+from rookery.config.project import make_state_folders
 from rookery.environment.store import credentials_path
 from rookery.ops.context import Context
 from rookery.processes.python import module_command
@@ -91,7 +92,8 @@ def _plan(
         worktree=session.worktree,
         sockets=sockets,
         packed=(repository.packed_refs, packed),
-        holds=(repository.branch_folder, os.path.dirname(repository.logs[0])),
+        branch=repository.branch_file,
+        logs=repository.logs,
         network=settings.network,
         allow=settings.allow,
     )
@@ -122,7 +124,7 @@ def _fixed(session: Session, runtime: str) -> list[str]:
 def _create_home(ctx: Context, own_home: str, runtime: str) -> None:
     """Make the agent's own folders, with the name that its commits carry."""
     for folder in (own_home, runtime):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_state_folders(folder)
     path = os.path.join(own_home, ".gitconfig")
     if os.path.lexists(path):
         return

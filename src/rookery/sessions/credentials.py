@@ -9,6 +9,7 @@ from rookery.base.draft import write_whole
 from rookery.base.files import read_text
 from rookery.base.json import loads
 from rookery.config import layout
+from rookery.config.project import make_state_folders
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK as MARK
@@ -21,7 +22,7 @@ CLIENT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 def write_token(ctx: Context, session_id: str) -> str:
     """Make an agent's token, readable by its user alone, and return it."""
     token = os.urandom(24).hex()
-    os.makedirs(ctx.session_folder(session_id), mode=0o700, exist_ok=True)
+    make_state_folders(ctx.session_folder(session_id))
     write_whole(_token_path(ctx, session_id), token, mode=0o600)
     return token
 

@@ -114,6 +114,12 @@ def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list
     return list(_sessions(db, f"{where} ORDER BY seq", *values))
 
 
+def children(db: Database, session: Session) -> list[Session]:
+    """The sessions that this one, and no earlier one of its agent, has slung, in the order in which they began."""
+    began = "(SELECT seq FROM sessions WHERE id = ?)"
+    return list(_sessions(db, f"parent = ? AND seq > {began} ORDER BY seq", session.agent, session.id))
+
+
 def count(db: Database, *, alive: bool = False, **wanted: str | None) -> int:
     """How many sessions there are, by the same conditions."""
     where, values = _where(alive, wanted)

@@ -7,6 +7,7 @@ import os
 from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 from rookery.config import layout, steps
+from rookery.config.project import make_state_folders
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.status.service import identity
@@ -40,5 +41,5 @@ def _write(ctx: Context, name: str) -> None:
         entries = [f"{key}: {dumps(value)}" for key, value in task.items()]
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
     path = ctx.path(layout.AGENTS, name, layout.IDENTITY)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_state_folders(os.path.dirname(path))
     write_whole(path, "\n".join(lines) + "\n")

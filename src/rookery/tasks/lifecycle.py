@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from rookery.base.clock import stamp
+from rookery.base.clock import seconds_of, stamp
 from rookery.base.errors import InvalidState
 from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
@@ -59,6 +59,14 @@ def renew(db: Database, text: str, author: Author, *, lease: float, clock: float
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
         check_holder(task, author)
         return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
+
+
+def set_back_leases(db: Database, seconds: float, author: Author) -> None:
+    """Let every lease run out so many seconds earlier: the clock was set back."""
+    for task in store.in_states(db, IN_PROGRESS):
+        if task.lease_until is not None:
+            lease_until = stamp(seconds_of(task.lease_until) - seconds)
+            store.change(db, task, "task.renewed", author, lease_until=lease_until)
 
 
 def release(db: Database, text: str, author: Author) -> TaskView:

@@ -14,6 +14,7 @@ from typing import Any
 from rookery.base.draft import write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
+from rookery.config.project import make_state_folders
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.ops.context import Progress
@@ -115,7 +116,7 @@ def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, in
     seen = events.last_seq(db)  # before the export: a later event may be in the file, and is noticed again
     if store.count(db) == 0:
         return None, seen
-    os.makedirs(backups, exist_ok=True)
+    make_state_folders(backups)
     path = os.path.join(backups, f"before-import-{author.now.replace(':', '')}.json")
     export_file(db, path, author.now)
     return path, seen

@@ -10,7 +10,7 @@ import os
 from contextlib import closing
 from typing import Any
 
-from rookery.base.clock import seconds_of
+from rookery.base.clock import has_passed, seconds_of
 from rookery.base.errors import RookError
 from rookery.base.ids import TURN, new_id
 from rookery.config import layout, steps
@@ -191,7 +191,7 @@ def _update_session(ctx: Context, session_id: str, turn_id: str, entries: dict[s
     """Keep the program's process and its conversation, and that the agent is active."""
     session = store.session(ctx.db, session_id)
     child, conversation = entries.get(journal.CHILD), entries.get(journal.CONVERSATION)
-    is_fresh = seconds_of(session.active_at) > ctx.clock() - _ACTIVE_SECONDS
+    is_fresh = not has_passed(_ACTIVE_SECONDS, seconds_of(session.active_at), ctx.clock())
     if child is None and conversation is None and is_fresh:
         return  # a durable write for each line would be too much
     changes = {} if conversation is None else {"runtime_session": str(conversation["id"])}

@@ -18,6 +18,7 @@ from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.environ import forget_runner, now
+from rookery.config.presence import Presence, report_removed, watch
 from rookery.processes import holder, limits, memory_file
 from rookery.processes.child import Child, start
 from rookery.processes.proctable import MARK
@@ -165,10 +166,24 @@ def main() -> None:
     order = Order(**{name: words[name] for name in Order.field_names()})
     os.umask(order.umask)
     limits.take(order.limits)
-    supervise_loop(order.root)
+    try:
+        presence = Presence(order.root)
+    except OSError:
+        return  # the project was deleted before the program has started
+    watch(presence, lambda: _end_without_project(order))
+    supervise_loop(order.root, presence)
     Runner(order, journal.Writer(file)).run()
-    with suppress(RookError, OSError):  # the project is gone
-        start_loop(order.root)
+    with suppress(RookError, OSError):
+        if not presence.is_gone():
+            start_loop(order.root)
+
+
+def _end_without_project(order: Order) -> None:
+    """End the program and this process: its project was deleted, so nothing can come of the turn."""
+    report_removed(order.root, f"the turn of {order.agent} ends")
+    above = identify(os.getpid()) if adopts_orphans() else None
+    end_tree(above, (MARK, order.session_id), 0)
+    os._exit(1)
 
 
 if __name__ == "__main__":

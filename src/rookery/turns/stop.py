@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from rookery.base import call as calls
-from rookery.base.clock import stamp
+from rookery.base.clock import has_passed, seconds_of
+from rookery.base.errors import InvalidState
 from rookery.config import steps
 from rookery.costs import store as costs
 from rookery.ops.context import Context
@@ -16,9 +18,11 @@ from rookery.processes.proctree import end_tree, marked
 from rookery.runtimes.model import TMUX
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import journal, store
-from rookery.sessions.model import STOPPED, STOPPING, NoSuchAgent, Session, Turn
+from rookery.sessions.model import RESERVED, STOPPED, STOPPING, NoSuchAgent, Session, Turn
 from rookery.terminal.tmux import Tmux
 from rookery.turns.settlement import end_session, read_usage, take_snapshot
+from rookery.worktrees import service as worktrees
+from rookery.worktrees.removal import alone
 
 _PATIENCE = 10.0
 _PAUSE = 0.02
@@ -51,9 +55,19 @@ def finish(ctx: Context, session_id: str) -> None:
 def _end(ctx: Context, session: Session, reason: str, *, tell_parent: bool = True) -> Session:
     end_processes(ctx, session)
     steps.reached("stop killed")
+    _discard_unfinished(ctx, session)
     take_snapshot(ctx, session)
     steps.reached("stop snapshotted")
     return end_session(ctx, session.id, STOPPED, reason, tell_parent=tell_parent)
+
+
+def _discard_unfinished(ctx: Context, session: Session) -> None:
+    """Remove the half of a worktree that a killed sling left; a sling that is still alive does so itself."""
+    slinger = None if session.runner_pid is None else holders.read(session.runner_pid, session.runner_start)
+    if session.step == RESERVED and (slinger is None or holders.is_gone(slinger)):
+        with alone(ctx.root), suppress(InvalidState):  # with files of a person's in it, it stays
+            worktrees.discard_unfinished(ctx, session)
+            steps.reached("stop discarded")
 
 
 def sweep(ctx: Context, session_id: str) -> None:
@@ -107,7 +121,7 @@ def read_stopper(reason: str | None) -> HolderId | None:
 def is_abandoned(ctx: Context, session: Session) -> bool:
     """True if the process that stopped the agent is dead, or cannot be seen from here and takes very long."""
     stopper = read_stopper(session.reason)
-    is_over = session.updated_at < stamp(ctx.clock() - LEASE)
+    is_over = has_passed(LEASE, seconds_of(session.updated_at), ctx.clock())
     return stopper is not None and holders.is_gone(stopper, lease_is_over=is_over)
 
 

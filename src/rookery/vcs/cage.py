@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
 from rookery.config import layout
+from rookery.config.project import make_state_folders
 from rookery.vcs.folders import read_text, relocated
 
 _WORKTREES = layout.path(os.sep, layout.WORKTREES, "")
@@ -69,7 +70,7 @@ def find(folder: str) -> Cage | None:
 def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
     """Let git in the worktree of that name run so from now on."""
     path = _path(root, name)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_state_folders(os.path.dirname(path))
     write_whole(path, json.dumps({"words": list(words), "common": common}))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from hashlib import sha1, sha256
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
@@ -44,6 +45,9 @@ class Checkout(Record):
     """May be missing; with it, files that have not changed need not be read."""
     outside: tuple[str, ...] = ()
     """Paths that never belong to a snapshot."""
+    always_has_index: bool = False
+    """Without an index that can be read, the checkout is damaged or was never finished: what is missing in it was not
+    deleted."""
 
 
 def take(
@@ -96,9 +100,9 @@ def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env
     with temporary_folder(checkout.store.folder, "index") as folder:
         env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         copied = copy_index(checkout.index, env["GIT_INDEX_FILE"])
-        if not copied or not _add_all(checkout, env):
+        if not copied or not _is_whole(env["GIT_INDEX_FILE"]) or not _add_all(checkout, env):
             _begin(checkout, env)
-            if not _add_all(checkout, env):
+            if not _add_all(checkout, env, with_deletions=not checkout.always_has_index):
                 raise InvalidState("the checkout could not be read whole", hint="see who owns its files")
         wanted = select(ignored_files(checkout), include_ignored) if include_ignored else []
         if wanted:
@@ -110,6 +114,14 @@ def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env
         yield env
 
 
+def _is_whole(index: str) -> bool:
+    """True if an index ends with its checksum, or with none: git itself looks only at what it needs."""
+    with open(index, "rb") as file:
+        data = file.read()
+    sums = {sha1(data[:-20], usedforsecurity=False).digest(), sha256(data[:-32]).digest(), bytes(20), bytes(32)}
+    return data.startswith(b"DIRC") and bool(sums & {data[-20:], data[-32:]})
+
+
 def _begin(checkout: Checkout, env: Env) -> None:
     """A fresh index with what the commit under the checkout holds."""
     if os.path.lexists(env["GIT_INDEX_FILE"]):
@@ -117,18 +129,19 @@ def _begin(checkout: Checkout, env: Env) -> None:
     checkout.store.write(*QUIET, "read-tree", checkout.head or "--empty", env=env)
 
 
-def _add_all(checkout: Checkout, env: Env) -> bool:
+def _add_all(checkout: Checkout, env: Env, *, with_deletions: bool = True) -> bool:
     """Add everything; False if the index to begin with is of no use. A file that cannot be read is an error."""
     try:
         inner = inner_repositories(checkout.store, env)
     except ProgramFailed:
         return False
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
-    added = checkout.store.run(*QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
+    how = "--all" if with_deletions else "--ignore-removal"
+    added = checkout.store.run(*QUIET, "add", how, "--sparse", "--", ":/", *without, env=env)
     if not added.ok and any(words in added.stderr for words in _USELESS_INDEX):
         return False
     if not added.ok:
-        raise failure(added, ("add", "--all"))
+        raise failure(added, ("add", how))
     return True
 
 

@@ -17,10 +17,11 @@ from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
+from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
+from rookery.vcs.git.unfinished import is_unfinished
 from rookery.vcs.model import GIT, RefMoved
 from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
 from rookery.worktrees import service as worktrees
@@ -154,10 +155,24 @@ class Cleaner(Remover):
         agent that is alive is refused before anything is touched.
         """
         cleaned = []
+        if not self.dry_run:
+            self._discard_unfinished()
         for worktree in _choose(_find_worktrees(self), names, completed=completed, everything=everything):
             with nullcontext() if self.dry_run else alone(self.ctx.root):
                 cleaned.append(self._clean_one(worktree))
         return cleaned
+
+    def _discard_unfinished(self) -> None:
+        """Remove halves of worktrees, whose making was killed: git would take what is missing in them for deleted."""
+        parent = layout.path(os.path.realpath(self.ctx.root), layout.WORKTREES)
+        for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
+            session = store.latest(self.ctx.db, name)
+            if session is None or session.is_alive:
+                continue
+            if session.step == RESERVED or is_unfinished(os.path.join(parent, name)):
+                # With files in it that no checkout wrote, it is saved and removed like a whole one.
+                with alone(self.ctx.root), suppress(InvalidState):
+                    worktrees.discard_unfinished(self.ctx, session)
 
     def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""

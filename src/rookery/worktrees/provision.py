@@ -18,6 +18,7 @@ from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.config.model import ProvisionConfig, VcsConfig
+from rookery.config.project import make_state_folders
 from rookery.environment.masking import SHORTEST, mask, secret_values
 from rookery.environment.service import project_environ
 from rookery.processes.process import run
@@ -240,7 +241,7 @@ def _value_of(line: str) -> str:
 
 def _remember(session_folder: str, manifest: Manifest) -> None:
     """Write the manifest, for its user alone: it holds secrets. Its own time says when provisioning was done."""
-    os.makedirs(session_folder, mode=0o700, exist_ok=True)
+    make_state_folders(session_folder)
     path = os.path.join(session_folder, layout.SESSION_MANIFEST)
     data = dict(zip(_KEYS, manifest.as_tuple(), strict=False))
     write_whole(path, dumps(data).encode("utf-8", "surrogateescape"), mode=0o600)

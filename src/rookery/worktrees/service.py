@@ -15,7 +15,10 @@ from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFail
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
+from rookery.config.project import make_state_folders
 from rookery.ops.context import Context
+from rookery.processes.proctable import SLING
+from rookery.processes.proctree import end_tree
 from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
@@ -110,14 +113,24 @@ def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = N
     return here
 
 
+def discard_unfinished(ctx: Context, session: Session) -> None:
+    """Remove the half of a worktree whose making was killed; a whole one stays.
+
+    Files that no checkout wrote raise InvalidState, and all stays. Under `removal.alone`.
+    """
+    # A git that outlives a killed command would go on with the worktree.
+    end_tree(None, (SLING, session.id), 0)
+    # Its creation was not finished, and no folder was there before.
+    is_new = session.step == RESERVED and session.settings.is_new
+    open_repository(ctx).discard_unfinished(path_of(ctx.root, session.agent), session.branch, is_new=is_new)
+
+
 def undo(ctx: Context, session: Session) -> str:
     """Remove a worktree in which nothing was done, with its branch; else keep both, and say why."""
     vcs = open_repository(ctx)
     path, branch = path_of(ctx.root, session.agent), session.branch
-    # Its creation was not finished, and no folder was there before.
-    is_new = session.step == RESERVED and session.settings.is_new
     try:
-        vcs.discard_unfinished(path, branch, is_new=is_new)
+        discard_unfinished(ctx, session)
     except InvalidState as error:
         return f"{error.message}, so it and {branch} are kept"
     tip = vcs.branch_tip(branch)
@@ -201,7 +214,7 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
 def _make_parent(root: str, path: str) -> None:
     parent = os.path.dirname(path)
     try:
-        os.makedirs(parent, exist_ok=True)
+        make_state_folders(parent)
     except OSError as error:
         raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what blocks it") from error
     if os.path.realpath(parent) != parent and not os.path.realpath(parent).startswith(os.path.realpath(root) + os.sep):

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, NotFound
 from rookery.base.record import Record
+from rookery.config.environ import marked_children
 from rookery.config.project import to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
+from rookery.processes.proctable import SLING
 from rookery.sessions import store
 from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
 from rookery.vcs.detect import open_vcs
@@ -93,7 +95,8 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
             os.makedirs(os.path.dirname(path), exist_ok=True)
             if vcs.branch_tip(session.branch) is None:
                 vcs.create_branch(session.branch, session.base_commit)
-            vcs.add_checkout(path, session.branch)
+            with marked_children(SLING, session.id):
+                vcs.add_checkout(path, session.branch)
     here = worktrees.check(path, project.config.vcs, branch=session.branch)
     if not force and not here.status().is_clean:
         raise DirtyCheckout(f"{path} has changes that are not committed", hint="with --force they are saved first")

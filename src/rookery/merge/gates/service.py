@@ -20,7 +20,7 @@ from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.model import GateConfig
-from rookery.config.project import from_stored, to_stored
+from rookery.config.project import from_stored, make_state_folders, to_stored
 from rookery.merge import store
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates.gate_runner import Order
@@ -175,15 +175,15 @@ class _GateOnTree:
         name = f"gate-{jobs.digest(self.tree, self.command, attempt, self.fresh)}"
         merger.gate_runs += 1
         merger.say(f"gate {self.gate.name}: {self.gate.run}\n")
-        is_own, began = False, merger.ctx.now()
+        is_own, last = False, store.last_gate_seq(merger.ctx.db)
         while True:
             if not jobs.is_there(root, name):
                 is_own = self._start(name, self.place())
                 steps.reached("gate started")
             taken = self._wait(name, is_own=is_own)
             if taken is None:
-                known = store.last_gate_run(merger.ctx.db, self.tree, self.command)
-                if known is not None and known.at >= began:
+                known = store.last_gate_run(merger.ctx.db, self.tree, self.command, after=last)
+                if known is not None:
                     return known  # another process that waited for it has settled it
                 continue
             if taken.end is not None:
@@ -218,7 +218,7 @@ class _GateOnTree:
 
     def _start(self, name: str, place: Scratch) -> bool:
         merger, gate = self.merger, self.gate
-        os.makedirs(os.path.dirname(self.log), exist_ok=True)
+        make_state_folders(os.path.dirname(self.log))
         with suppress(FileNotFoundError):
             os.unlink(self.log)  # of an earlier run: it must not be taken for this one's
         order = Order(

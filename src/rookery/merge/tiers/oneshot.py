@@ -18,6 +18,7 @@ from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.loader import section
+from rookery.config.project import make_state_folders
 from rookery.environment.model import Environment
 from rookery.environment.service import search_path
 from rookery.environment.store import EnvironmentUnusable
@@ -184,7 +185,7 @@ def _order(
 ) -> Order:
     command = runtime.turn_command(launch, prompt)
     log = merger.ctx.path(layout.MERGES, f"{case.entry.id}-{tier}.log")
-    os.makedirs(os.path.dirname(log), exist_ok=True)
+    make_state_folders(os.path.dirname(log))
     # A token that proves nothing: every call of `rook` from there is refused.
     fixed = {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
     return Order(

@@ -178,7 +178,7 @@ class Git(GitWorktrees):
         return Merging(self._store, self.checkouts)
 
     def _checkout(self) -> snapshots.Checkout:
-        return snapshots.Checkout(self._store, self.current_commit(), self._index())
+        return snapshots.Checkout(self._store, self.current_commit(), self._index(), always_has_index=True)
 
     def _index(self) -> str:
         return os.path.join(self._store.own_folder(), "index")

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.config import steps
+from rookery.config.project import git_folder
 from rookery.vcs import folders
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.pointers import linked_worktrees, registration_of, registrations
@@ -51,6 +52,12 @@ def discard(store: GitStore, folder: str, branch: str, *, is_new: bool) -> None:
     for own in _without_gitdir(common, os.path.basename(place), branch):
         if _has_no_maker(own, common):
             folders.delete_tree(own)
+
+
+def is_unfinished(folder: str) -> bool:
+    """True if git has marked the worktree in a folder as one that it is making, and has not finished it."""
+    own = git_folder(folder)
+    return own is not None and _read(own, "locked") == MARK
 
 
 def _put_aside(store: GitStore, place: str, branch: str, *, is_gits: bool) -> None:
