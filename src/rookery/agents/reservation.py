@@ -36,7 +36,7 @@ from rookery.sessions.model import (
     TaskTaken,
     check_new_name,
 )
-from rookery.tasks import lifecycle, service
+from rookery.tasks import lifecycle, scope_store, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
@@ -104,6 +104,7 @@ def reserve(ctx: Context, request: Request) -> Session:
                 active_at=now,
             )
             store.insert_session(db, session, actor=request.caller, at=now)
+            scope_store.forget(db, branch)
             author = Author(name, now)
             held = lifecycle.begin(db, task, "start", author, assignee=name, lease_until=None)
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
+from rookery.tasks.model import OutsideFile
 
 QUEUED = "queued"
 WAITING = "waiting"
@@ -43,8 +44,9 @@ UNKNOWN = "unknown"
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
 CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
-"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, or it
-changes Rookery's own folder."""
+OUTSIDE = "outside"
+"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, it
+changes Rookery's own folder, or, without a reason, files that its agent was not given."""
 UNDOING = "undoing"
 
 
@@ -100,6 +102,8 @@ class Entry(Record):
     """When those whose work it touches were asked to rebase."""
     forced: bool = False
     """A person landed it although its task was given up or had a later attempt; it completes nothing."""
+    outside: tuple[OutsideFile, ...] = ()
+    """What it changes outside its agent's files, and why."""
 
     @property
     def is_open(self) -> bool:
@@ -131,11 +135,14 @@ class Predicted(Record):
     branch: str
     base: str
     tier: str
-    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
+    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, outside (it changes
+    files that its agent was not given, and there is no reason), or unknown."""
     reason: str
     files: tuple[str, ...] = ()
     """The files that would change on the base, or that conflict."""
     conflicts: tuple[dict[str, str], ...] = ()
+    outside: tuple[OutsideFile, ...] = ()
+    """What it changes outside its agent's files, and why."""
 
     @property
     def would_require_agent(self) -> bool | None:

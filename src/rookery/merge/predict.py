@@ -18,6 +18,7 @@ from rookery.merge.model import (
     HUMAN,
     LANDED,
     MECHANICAL,
+    OUTSIDE,
     PROTECTED,
     REIMAGINE,
     UNKNOWN,
@@ -53,9 +54,19 @@ def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
         with merger.merging.on_trial() as trial:  # throws away every object that it makes
             on_trial = copy(merger)
             on_trial.merging = trial
-            return _predict_stack(on_trial, entries, landed)
+            predicted = _predict_stack(on_trial, entries, landed)
     except (CannotMerge, ProgramFailed) as error:
         return [Predicted(entry.branch, base, UNKNOWN, error.message) for entry in entries]
+    return [_with_outside(*pair) for pair in zip(entries, predicted, strict=True)]
+
+
+def _with_outside(entry: Entry, predicted: Predicted) -> Predicted:
+    """What would become of a branch, given what it changes outside its agent's files."""
+    unexplained = tuple(file.path for file in entry.outside if file.reason is None)
+    if not unexplained or predicted.tier in (LANDED, PROTECTED):
+        return predicted.replace(outside=entry.outside)
+    reason = f"it changes files that {entry.agent} was not given; `rook merge --branch … --outside WHY` gives a reason"
+    return Predicted(entry.branch, entry.base, OUTSIDE, reason, unexplained, outside=entry.outside)
 
 
 def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -> list[Predicted]:

@@ -149,7 +149,8 @@ def describe_reporting(role: Role, *, agent: str, parent: str, task_id: str | No
 
 
 def _describe_payload(name: str) -> str:
-    fields = ", ".join(f"`{field.name}`{'' if field.required else ' (optional)'}" for field in TYPES[name].fields)
+    own = [field for field in TYPES[name].fields if not field.is_ours]
+    fields = ", ".join(f"`{field.name}`{'' if field.required else ' (optional)'}" for field in own)
     return f" `--payload` holds {fields}." if fields else ""
 
 

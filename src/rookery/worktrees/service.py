@@ -18,8 +18,7 @@ from rookery.config.model import VcsConfig
 from rookery.ops.context import Context
 from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.backend import Vcs
-from rookery.vcs.detect import is_bare, open_vcs
-from rookery.vcs.git.checkout import Git
+from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.model import RefMoved, ignore_line
 from rookery.worktrees import provision
@@ -75,12 +74,7 @@ def path_of(root: str, agent: str) -> str:
 
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
-    try:
-        return open_vcs(ctx.root, ctx.config.vcs)
-    except NoRepository:
-        if not is_bare(ctx.root):
-            raise
-        return Git(os.path.realpath(ctx.root), ctx.config.vcs.timeout)
+    return ctx.repository()
 
 
 def create(ctx: Context, session: Session) -> None:

@@ -10,7 +10,8 @@ from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry
+from rookery.merge.model import OUTSIDE, Entry
+from rookery.tasks.outside import describe_files
 
 _SHOWN_FILES = 50
 _SHOWN_CHARACTERS = 4000
@@ -19,7 +20,7 @@ _SHOWN_CHARACTERS = 4000
 def tell_landed(merger: Merger, entry: Entry) -> None:
     """A branch has landed."""
     subject = f"{entry.branch} has landed on {entry.base}"
-    body = f"{subject} as {str(entry.candidate)[:12]} ({entry.tier})."
+    body = f"{subject} as {str(entry.candidate)[:12]} ({entry.tier}).{_outside(entry)}"
     _send(
         merger, entry, subject, body, type="merged", payload={"branch": entry.branch, "commit": entry.candidate or ""}
     )
@@ -33,13 +34,30 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
         parts.append(f"Files:\n{_list(files)}")
     if output:
         parts.append(f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}")
-    parts.append(
-        f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
-        f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
-    )
+    parts.append(_how_explained(entry) if entry.kind == OUTSIDE else _how_fixed(entry))
     subject = one_line(f"{entry.branch} could not land: {entry.reason}", 200)
     payload = {"branch": entry.branch, "reason": one_line(str(entry.reason), 500), "files": files}
     _send(merger, entry, subject, "\n\n".join(parts), type="merge_failed", priority="high", payload=payload)
+
+
+def _outside(entry: Entry) -> str:
+    lines = describe_files(entry.outside)
+    return "\n\nIt changes files outside of its agent's:\n" + _list(lines) if lines else ""
+
+
+def _how_explained(entry: Entry) -> str:
+    return (
+        f"A person or an agent above says why they have to change: `rook merge --branch {entry.branch} --outside WHY`, "
+        "or a `merge_ready` with `outside_reason` in its payload and then another try. Or put them back on the branch, "
+        f"commit, and ask for another try: `rook merge retry {entry.id}`."
+    )
+
+
+def _how_fixed(entry: Entry) -> str:
+    return (
+        f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
+        f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
+    )
 
 
 def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> None:
