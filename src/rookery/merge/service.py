@@ -206,8 +206,9 @@ def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
     """What the gates said of an entry: of its own tree or, in a batch, of the last that landed with it."""
     if entry.candidate is None:
         return []
-    others = store.select(merger.ctx.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
-    together = [other.candidate for other in others if other.landed_at == entry.landed_at and other.candidate]
+    at = entry.landed_at
+    others = store.select(merger.ctx.db, states=(LANDED,), base=entry.base, landed_at=at) if at is not None else []
+    together = [other.candidate for other in others if other.candidate]
     for commit in dict.fromkeys((entry.candidate, *together)):
         if merger.merging.store.find_commit(commit) is None:
             continue  # it was never on a branch, and no ref keeps it any more

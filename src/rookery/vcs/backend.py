@@ -17,7 +17,7 @@ from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.tree_diff import own_changes
-from rookery.vcs.model import DirtyCheckout, FileDiff, LogEntry, Status
+from rookery.vcs.model import Contents, DirtyCheckout, FileDiff, LogEntry, Status
 from rookery.vcs.ref_names import SAVED
 
 
@@ -112,6 +112,10 @@ class Vcs(Protocol):
         """How many commits `tip` contains that `base` does not."""
         return self._store.count_commits(self.resolve(tip), self.resolve(base))
 
+    def count_many(self, tips: Collection[str], base: str) -> dict[str, int]:
+        """The same for each of many commit ids, by one command."""
+        return self._store.count_many(tips, self.resolve(base)) if tips else {}
+
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs under `refs/rookery/` whose names begin with `prefix`, and their commits."""
         return {name: commit for name, commit in self._store.refs(SAVED).items() if name.startswith(prefix)}
@@ -181,6 +185,10 @@ class Vcs(Protocol):
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository of their own, submodules included: no snapshot holds what is in them."""
+
+    def contents(self) -> Contents:
+        """All that is here and in no commit, by as few commands as the backend needs."""
+        return Contents(self.status(), tuple(self.ignored_files()), tuple(self.inner_repositories()))
 
     def merging(self) -> Merging:
         """What merges commits in the object database and moves branches, without a checkout.

@@ -16,6 +16,7 @@ from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore, 
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
+    Contents,
     FileDiff,
     LogEntry,
     NothingToCommit,
@@ -47,13 +48,25 @@ class Git(GitWorktrees):
 
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
+        return self._read_status()[0]
+
+    def contents(self) -> Contents:
+        """All that is here and in no commit; git looks through the folder once."""
+        status, ignored = self._read_status("--ignored=traditional")
+        # A repository inside this one, whose name ends in `/`, is no file.
+        inner = [change.path.rstrip("/") for change in status.changes if change.path.endswith("/")]
+        files = tuple(path for path in ignored if not path.endswith("/"))
+        return Contents(status, files, (*self.modules(), *inner))
+
+    def _read_status(self, *options: str) -> tuple[Status, list[str]]:
+        """What is changed here, and with `--ignored` what is ignored."""
         text = self._store.read(
             *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-ahead-behind"),
-            *("--find-renames", "--ignore-submodules=none"),
+            *("--find-renames", "--ignore-submodules=none", *options),
         )
-        commit, branch, changes = parse_status(text)
+        commit, branch, changes, ignored = parse_status(text)
         # A branch can have the very name that git prints for none.
-        return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes))
+        return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes)), ignored
 
     def log(self, limit: int = 20) -> Sequence[LogEntry]:
         """The newest commits that the checkout contains."""

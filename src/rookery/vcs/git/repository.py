@@ -291,6 +291,12 @@ class GitStore:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
 
+    def count_many(self, tips: Iterable[str], base: str) -> dict[str, int]:
+        """The same for each of many commits, by one git."""
+        asked = list(dict.fromkeys(tips))
+        parents = self.read_parents("--stdin", stdin="".join(f"{tip}\n" for tip in (*asked, f"^{base}")))
+        return {tip: len(_ancestors(tip, parents)) for tip in asked}
+
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
         asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
@@ -334,6 +340,18 @@ class GitStore:
     def identity_options(self) -> list[str]:
         """The options by which git commits under that name."""
         return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
+
+
+def _ancestors(tip: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+    """A commit and all that it leads to, of those whose parents are known."""
+    seen: set[str] = set()
+    left = [tip]
+    while left:
+        commit = left.pop()
+        if commit in parents and commit not in seen:
+            seen.add(commit)
+            left += parents[commit]
+    return seen
 
 
 def open_store(folder: str, timeout: float) -> GitStore:

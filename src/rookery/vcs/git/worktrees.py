@@ -84,10 +84,13 @@ class GitWorktrees(Vcs):
 
     def inner_repositories(self) -> Sequence[str]:
         """Submodules that are checked out here, and folders with a repository that this one does not track."""
+        return self.modules() + inner_repositories(self._store)
+
+    def modules(self) -> list[str]:
+        """Submodules that are checked out here."""
         entries = self._store.read_list("ls-files", "-z", "--stage")
         modules = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
-        here = [path for path in modules if os.path.lexists(os.path.join(self.root, path, ".git"))]
-        return here + inner_repositories(self._store)
+        return [path for path in modules if os.path.lexists(os.path.join(self.root, path, ".git"))]
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed in this worktree, and in no other.
