@@ -49,8 +49,11 @@ def draft(
     sessions = agents.sessions(merger.ctx.db, branch=branch)
     session = sessions[-1] if sessions else None
     now = merger.ctx.now()
-    task_id = None if session is None else session.task_id
-    task = tasks.existing(merger.ctx.db, task_id)
+    if session is not None:
+        task = tasks.existing(merger.ctx.db, session.task_id)
+    else:  # a person's, or of an agent that Rookery did not start
+        task = next(iter(tasks.of_branch(merger.ctx.db, branch)), None)
+    task_id = session.task_id if session is not None else None if task is None else task.id
     outside = outside or outside_of(merger, branch, tip, base)
     if priority is None:
         priority = DEFAULT_PRIORITY if task is None else task.priority

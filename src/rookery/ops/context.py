@@ -118,7 +118,7 @@ class Context:
         return open_vcs(self.cwd, self.config.vcs)
 
     def repository(self) -> Vcs:
-        """The project's repository, also where it has no checkout of its own."""
+        """The project's repository, also where it has no checkout of its own; raises NoRepository."""
         try:
             return open_vcs(self.root, self.config.vcs)
         except NoRepository:

@@ -14,6 +14,7 @@ from rookery.base.errors import InvalidState
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
+from rookery.vcs.git.landed import Evidence
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.tree_diff import own_changes
@@ -95,7 +96,7 @@ class Vcs(Protocol):
     def delete_branch(self, name: str, expected: str) -> None:
         """Delete a branch if it is still at `expected`, else raises RefMoved.
 
-        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it.
+        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it or uses it.
         """
 
     def switch(self, branch: str) -> None:
@@ -104,9 +105,13 @@ class Vcs(Protocol):
     def checkouts(self) -> dict[str, str]:
         """Every checkout of the repository: its folder and the branch that it is on ('' for none)."""
 
-    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
-        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began."""
-        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), git_landed.Evidence(since))
+    def has_landed(self, commit: str, base: str, *, since: str | None = None, evidence: Evidence | None = None) -> bool:
+        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began.
+
+        Squashed and rebased work is only found by `evidence` that tells of it.
+        """
+        known = evidence or Evidence(since)
+        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), known)
 
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""
@@ -154,7 +159,7 @@ class Vcs(Protocol):
         return None
 
     def running_step(self) -> str | None:
-        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended; else None.
+        """`merge`, `rebase`, `cherry-pick`, `revert` or `am`, if one has begun here and not ended; else None.
 
         Jj finishes every step at once; conflicts are part of a commit.
         """

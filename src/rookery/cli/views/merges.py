@@ -16,7 +16,9 @@ from rookery.merge.model import (
     LANDED,
     LANDING,
     MECHANICAL,
+    NOT_PUSHED,
     OUTSIDE,
+    PUSHED,
     REFUSED,
     REIMAGINE,
     RESOLVED,
@@ -27,6 +29,7 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
+    Pushed,
 )
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -64,6 +67,8 @@ def _landed(result: Outcome) -> Iterator[Block]:
         yield from _outside_of(entry)
     if any(entry.state == WAITING for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    if result.push is not None:
+        yield pushed(result.push)
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
@@ -75,6 +80,13 @@ def _outside_of(entry: Entry) -> Iterator[Block]:
         yield from (text(described, indent=2) for described in describe_files(entry.outside))
         if entry.kind == OUTSIDE:
             yield text(f"`rook merge --branch {entry.branch} --outside WHY` gives a reason and lands it.", "busy")
+
+
+def pushed(push: Pushed) -> Block:
+    """What became of a push."""
+    if push.state == PUSHED:
+        return text(f"Pushed {push.commits} commit{'s' * (push.commits != 1)} to {push.upstream}.", "good")
+    return text(f"Not pushed: {push.reason}", "bad" if push.state == NOT_PUSHED else "busy")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.vcs import capture as snapshots
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
 from rookery.vcs.git.refs import AskGit
@@ -148,6 +149,7 @@ class Git(GitWorktrees):
         for folder, branch in self.checkouts().items():
             if branch == name:
                 raise InvalidState(f"branch {name} is checked out in {folder}", hint="switch it away or remove it")
+        check_free(self._store, name)
         self._store.change_ref(HEADS + name, old=self._store.get_commit(expected), new=None)
 
     def switch(self, branch: str) -> None:

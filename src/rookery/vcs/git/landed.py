@@ -291,6 +291,30 @@ def reverted_commits(message: str) -> list[str]:
     return _REVERTS.findall(message)
 
 
+def commits_named_by_reverts(store: GitStore, base: str) -> set[str]:
+    """The commits that some commit of a base says it reverts; those with their whole id."""
+    messages = store.read_log(("%B",), "-E", f"--grep={_REVERTS.pattern}", base, "--")
+    return {name for (message,) in messages for name in reverted_commits(message) if len(name) >= _WHOLE}
+
+
+def brought_by_merges(store: GitStore, commits: Sequence[str]) -> set[str]:
+    """The commits that came with those of some commits that are merges."""
+    brought: set[str] = set()
+    for merge, (before, *_) in _merges(store, commits).items():
+        brought.update(store.read("rev-list", merge, f"^{before}", "--").split())
+    return brought
+
+
+def patch_ids(store: GitStore, commits: Sequence[str]) -> dict[str, str]:
+    """What each commit changes, as an id that does not depend on where it lies; merges and empty commits have none."""
+    if not commits:
+        return {}
+    diff = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+    words = ("log", "--no-show-signature", "--no-color", "--format=commit %H", "--no-walk=unsorted", *diff, "--stdin")
+    text = store.read_bytes(*words, stdin="\n".join(dict.fromkeys(commits)).encode())
+    return {commit.decode(): patch_id.decode() for patch_id, commit in _patch_ids(store, text)}
+
+
 def _merges(store: GitStore, names: Sequence[str]) -> dict[str, list[str]]:
     """Those of some commits that are merges, with their parents."""
     whole = "".join(f"{name}\n" for name in names if len(name) >= _WHOLE)

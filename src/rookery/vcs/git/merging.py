@@ -18,11 +18,12 @@ from rookery.base.errors import ProgramFailed, Refused
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.forward import Forward
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, Side, parse_merges
 from rookery.vcs.git.moves import Moving
 from rookery.vcs.git.repository import DIFF, LITERAL, LOG, GitStore
 from rookery.vcs.git.tree_diff import DIFF_TREE, TreeChange, parse_change, parse_changes, tree_changes
-from rookery.vcs.ref_names import HEADS
+from rookery.vcs.ref_names import HEADS, SAVED, UPSTREAMS
 from rookery.vcs.temporary import temporary_folder
 
 # With these, the same tree and parents always give the same commit, so that such commits do not pile up.
@@ -251,11 +252,15 @@ class Merging(Moving):
 
     def refs_with(self, commit: str) -> set[str]:
         """The whole names of the branches, tags and branches of remotes that contain a commit."""
-        places = (HEADS, "refs/tags/", "refs/remotes/")
+        places = (HEADS, "refs/tags/", "refs/remotes/", SAVED + UPSTREAMS)
         return set(self.store.read("for-each-ref", f"--contains={commit}", "--format=%(refname)", *places).splitlines())
 
     def begin_forward(self, branch: str, old: str, new: str) -> list[Forward]:
-        """Bring the files of every checkout of a branch to where it is about to go; all of them, or none."""
+        """Bring the files of every checkout of a branch to where it is about to go; all of them, or none.
+
+        Raises BranchInUse before anything is touched.
+        """
+        check_free(self.store, branch)
         begun: list[Forward] = []
         try:
             for folder in self._checkouts_of(branch):
