@@ -283,3 +283,23 @@ def test_the_hint_names_files_only_where_a_shell_reads_them_as_they_are() -> Non
     odd = outside.replace(files=(*files, OutsideFile('"a\\nb"')))
     assert odd.put_back.endswith("-- FILE…")
     assert OutsideFiles.exit_status == 1
+
+
+@pytest.mark.slow
+def test_a_person_hands_a_branch_in_by_hand_with_a_reason_only(yard: Yard) -> None:
+    task = yard.sling("bee", [*FORMAT, {"hang": True}], "--files", "a.py")
+    wait_until(lambda: "b.py" in git(yard.folder, "ls-tree", "--name-only", branch_of(yard, "bee")).split())
+    yard.rook.json("stop", "bee")
+    yard.rook.json("task", "start", task, "--agent", "bee")
+
+    refused = yard.rook.json("task", "submit", task)
+    assert (refused.status, refused.error["code"]) == (1, "outside_files")
+    assert "`rook task submit --outside WHY`" in refused.error["hint"]
+    assert yard.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
+
+    row = yard.rook.json("task", "submit", task, "--outside", "make format rewrites both").data
+    file = {"path": "b.py", "reason": "make format rewrites both", "by": "human"}
+    assert (row["state"], row["outside"]) == ("PENDING_REVIEW", [file])
+    (entry,) = yard.merge("--branch", "bee").data["entries"]
+    assert (entry["state"], entry["outside"]) == ("landed", [file])
+    assert yard.show("b.py") == "formatted"
