@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from itertools import product
+
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from rookery.base.file_scope import is_in_scope, outside_scope, overlapping_patterns, quote_name
 
@@ -35,7 +40,26 @@ def test_a_folder_on_the_way_to_a_pattern_may_be_made() -> None:
         ("**/x.py", "src/deep", True),
         ("src/**/x.py", "docs", False),
         ("**", "any/thing", True),
-        ("src/*.py", "src/test_*", False),  # only the files that there are can tell
+        ("src/*.py", "src/test_*", True),  # there may be no such file yet
+        ("src/*.py", "src/*.md", False),
+        ("src/a*", "src/*.py", True),
+        ("src/a*c", "src/ab*", True),
+        ("src/a*c", "src/b*", False),
+        ("a?", "a", False),
+        ("a?", "?b", True),
+        ("a*?", "a", False),
+        ("[a-m]x", "[n-z]x", False),
+        ("[a-m]x", "[!a-l]x", True),
+        ("[!a]", "[a]", False),
+        ("[!a]", "[!b]", True),
+        ("[]x]", "]", True),
+        ("[", "[", True),
+        ("[a", "a", False),
+        ("[.-0]", "0", True),
+        ("a/**/x", "a/b/c/*", True),
+        ("**/**/**/**/**/**/**/**/x/y", "a/**/**/**/**/**/**/**/**/z/y/w", True),
+        ("**/x.py/q", "**/y.py", True),  # as a folder
+        ("a/*/c", "a/b/d", False),
         ("src/[ab].py", "src/a.py", True),
         ("src/[ab].py", "src/c.py", False),
     ],
@@ -43,6 +67,27 @@ def test_a_folder_on_the_way_to_a_pattern_may_be_made() -> None:
 def test_two_patterns_overlap(one: str, other: str, expected: bool) -> None:
     assert bool(overlapping_patterns([one], [other])) is expected
     assert bool(overlapping_patterns([other], [one])) is expected
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "*", "?", "[ab]", "[!a]", "[a-c]", "**/", "/", "]", "["]), max_size=6)
+
+
+@given(NAMES, NAMES, st.lists(st.sampled_from("abc]["), min_size=1, max_size=3))
+def test_patterns_that_cover_the_same_path_overlap(one: list[str], other: list[str], path: list[str]) -> None:
+    ours, theirs, name = "".join(one), "".join(other), "".join(path)
+    for parts in ([name], list(name)):
+        if is_in_scope(parts, [ours]) and is_in_scope(parts, [theirs]):
+            assert overlapping_patterns([ours], [theirs])
+
+
+@given(
+    *[st.lists(st.sampled_from(["a", "b", "*", "?", "[ab]", "[!a]"]), min_size=1, max_size=4).map("".join)] * 2,
+)
+def test_names_that_overlap_have_a_name_in_common(one: str, other: str) -> None:
+    assume("**" not in (one, other))
+    names = ("".join(chars) for size in range(1, 9) for chars in product("abc", repeat=size))
+    has_common = any(fnmatchcase(name, one) and fnmatchcase(name, other) for name in names)
+    assert bool(overlapping_patterns([one], [other])) is has_common
 
 
 def test_names_that_could_mislead_are_quoted_and_stay_different() -> None:

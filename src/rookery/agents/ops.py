@@ -71,6 +71,7 @@ def sling(
     files: Annotated[
         tuple[str, ...], Doc("A file, folder or pattern that it may change; without any, the whole worktree.")
     ] = (),
+    share: Annotated[bool, Doc("Other living agents may change some of the same files.")] = False,
     spec: Annotated[
         str | None, FILE, Doc("A file with its specification; by default what `rook spec write` keeps for the task.")
     ] = None,
@@ -107,6 +108,7 @@ def sling(
         mode=HEADLESS if headless else TMUX if tmux else "",
         profile=profile or "",
         parent=parent,
+        share=share,
         settings=Settings(
             files=_split(files),
             tools=_split(tools),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from rookery.agents.siblings import check_scope_free
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
@@ -58,6 +59,8 @@ class Request(Record):
     mode: str = ""
     profile: str = ""
     parent: str | None = None
+    share: bool = False
+    """Other agents may change the same files."""
     settings: Settings = field(default_factory=Settings)
 
 
@@ -65,7 +68,9 @@ def reserve(ctx: Context, request: Request) -> Session:
     """Reserve a session for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(ctx.root, request.role)
     _check_narrowed(role, request)
-    slings = {role.name: role.slings for role in list_roles(ctx.root)}
+    roles = list_roles(ctx.root)
+    slings, can_write = {role.name: role.slings for role in roles}, {role.name: role.can_write for role in roles}
+    files = () if request.share or not role.can_write else request.settings.files
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(ctx, session_id)
@@ -76,6 +81,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             name = _find_name(db, request.name, role)
             run = store.open_run(db) or _new_run(ctx, task, request.caller)
             _check_caps(ctx, parent, run)
+            check_scope_free(db, files, parent, can_write)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
             umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
             session = Session(

@@ -7,13 +7,13 @@ folders.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from rookery.base.json import dumps
 from rookery.base.text import visible
-
-_MARKS = "*?["
 
 
 def is_in_scope(path: Sequence[str], scope: Iterable[str], *, makes_folder: bool = False) -> bool:
@@ -32,11 +32,11 @@ def outside_scope(paths: Iterable[str], scope: Sequence[str]) -> tuple[str, ...]
 
 
 def overlapping_patterns(ours: Iterable[str], theirs: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of patterns that surely have something in common, whatever files there are.
+    """The pairs of patterns for which there can be a file that both cover, whether there is one now or not.
 
-    Of two different patterns with wildcards in the same place only the files that there are can tell.
+    That is exact: `src/*.py` and `src/a*` overlap, because of `src/a.py`; `src/*.py` and `src/*.md` never do.
     """
-    return [(one, other) for one in ours for other in theirs if _overlap(_parts(one), _parts(other))]
+    return [(one, other) for one in ours for other in theirs if _overlap(tuple(_parts(one)), tuple(_parts(other)))]
 
 
 def quote_name(path: str) -> str:
@@ -61,21 +61,52 @@ def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
     return bool(path) and fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])
 
 
-def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """True if one names a folder that the other leads into, or both name the same."""
+@lru_cache(maxsize=4096)  # without it several `**` would be compared over and over
+def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """True if there can be a path that both cover."""
     if not one or not other:
         return True
     if one[0] == "**":
         return any(_overlap(one[1:], other[skip:]) for skip in range(len(other) + 1))
     if other[0] == "**":
         return _overlap(other, one)
-    return _may_be_same(one[0], other[0]) and _overlap(one[1:], other[1:])
+    return _names_overlap(one[0], other[0]) and _overlap(one[1:], other[1:])
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    one_is_glob, other_is_glob = (any(mark in name for mark in _MARKS) for name in (one, other))
-    if one_is_glob == other_is_glob:
-        return False
-    return fnmatchcase(other, one) if one_is_glob else fnmatchcase(one, other)
+def _names_overlap(one: str, other: str) -> bool:
+    """True if there is a name that both patterns match: the beginnings of both are compared, from short to long."""
+    ours, theirs = _units(one), _units(other)
+    above = [False] * (len(theirs) + 1)
+    for i in range(len(ours) + 1):
+        row: list[bool] = []
+        for j in range(len(theirs) + 1):
+            left, mine, its = j > 0 and row[-1], ours[i - 1] if i else "", theirs[j - 1] if j else ""
+            if not i and not j:
+                row.append(True)
+            elif "*" in (mine, its):  # a star is over, or goes on with what the other has
+                row.append((mine == "*" and (above[j] or left)) or (its == "*" and (left or above[j])))
+            else:
+                row.append(bool(i and j) and above[j - 1] and _have_common_character(mine, its))
+        above = row
+    return above[-1]
+
+
+def _units(pattern: str) -> list[str]:
+    """The parts of a name's pattern that stand for one character each, or are a star; as `fnmatch` reads them."""
+    units, at = [], 0
+    while at < len(pattern):
+        closed = pattern.find("]", at + (3 if pattern.startswith("[!", at) else 2)) if pattern[at] == "[" else -1
+        end = closed + 1 if closed >= 0 else at + 1
+        units.append(pattern[at:end])
+        at = end
+    return units
+
+
+def _have_common_character(one: str, other: str) -> bool:
+    """True if two units match the same character.
+
+    If any is common, then so is one where a range of either begins, or that comes right after one that either names.
+    """
+    codes = {0, *(ord(char) + more for char in (*one, *other, "/") for more in (0, 1))}
+    characters = [chr(code) for code in codes if code <= sys.maxunicode and code != ord("/")]
+    return any(fnmatchcase(char, one) and fnmatchcase(char, other) for char in characters)
