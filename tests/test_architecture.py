@@ -97,7 +97,10 @@ ASKS_THE_CLOCK = {
 TABLES: dict[str, tuple[str, ...]] = {
     "ops": ("location",),
     "events": ("events", "event_times"),
-    "tasks": ("tasks", "task_blockers", "tasks_search", "tasks_unindexed", "learnings", "learnings_search"),
+    "tasks": (
+        *("tasks", "task_blockers", "tasks_search", "tasks_unindexed", "learnings", "learnings_search"),
+        "outside_files",
+    ),
     "sessions": ("sessions", "turns", "runs", "port_blocks", "identities_due"),
     "mail": ("messages", "mail_groups"),
     "costs": ("turn_usage", "one_shots"),
@@ -122,6 +125,7 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.ops.store", "sessions"): "who calls is proved at every call, below the room of sessions",
     ("rookery.ops.store", "turns"): "who calls is proved at every call, below the room of sessions",
     ("rookery.ops.store", "merge_leases"): "whether a project was moved is decided before its state may be used",
+    ("rookery.tasks.scope_store", "sessions"): "what an agent may change is asked where a task is handed in, below",
     ("rookery.mail.store", "turns"): "mail is new again once the turn that saw it has ended: a part of every check",
     ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",

@@ -188,6 +188,17 @@ def test_scope_holds_for_commands(bounds: Bounds) -> None:
         assert call(scoped, "builder", "Bash", command=command).rule == "scope", command
 
 
+def test_files_outside_the_scope_can_be_put_back_as_they_are_in_the_base(bounds: Bounds) -> None:
+    scoped = bounds.replace(scope=("src/api/**",))
+    for source in (bounds.base, "0123456789ab"):
+        for command in (f"git checkout {source} -- README.md", f"git checkout --no-overlay {source} -- README.md"):
+            assert call(scoped, "builder", "Bash", command=command).verdict == ALLOW, command
+        for path in (".claude/settings.json", "../x"):
+            assert call(scoped, "builder", "Bash", command=f"git checkout {source} -- {path}").verdict == DENY, path
+    for source in ("HEAD", "other", '"$X"'):
+        assert call(scoped, "builder", "Bash", command=f"git checkout {source} -- README.md").verdict == DENY, source
+
+
 def test_temporary_folders_are_open_to_all_agents(bounds: Bounds, tmp_path: Path) -> None:
     for role in builtin_roles():
         assert call(bounds, role, "Write", file_path="/tmp/note-of-bee.txt").verdict == ALLOW

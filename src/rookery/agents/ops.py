@@ -72,6 +72,7 @@ def sling(
     files: Annotated[
         tuple[str, ...], Doc("A file, folder or pattern that it may change; without any, the whole worktree.")
     ] = (),
+    share: Annotated[bool, Doc("Other living agents may change some of the same files.")] = False,
     spec: Annotated[
         str | None, FILE, Doc("A file with its specification; by default what `rook spec write` keeps for the task.")
     ] = None,
@@ -112,6 +113,7 @@ def sling(
         profile=profile or "",
         parent=parent,
         run=run,
+        share=share,
         settings=Settings(
             files=_split(files),
             tools=_split(tools),

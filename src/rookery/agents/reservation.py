@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from rookery.agents.siblings import check_scope_free
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
@@ -36,7 +37,7 @@ from rookery.sessions.model import (
     TaskTaken,
     check_new_name,
 )
-from rookery.tasks import lifecycle, service
+from rookery.tasks import lifecycle, scope_store, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
@@ -60,6 +61,8 @@ class Request(Record):
     parent: str | None = None
     run: str | None = None
     """The run to join; a new agent of an agent is always in its parent's run."""
+    share: bool = False
+    """Other agents may change the same files."""
     settings: Settings = field(default_factory=Settings)
 
 
@@ -67,7 +70,9 @@ def reserve(ctx: Context, request: Request) -> Session:
     """Reserve a session for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(ctx.root, request.role)
     _check_narrowed(role, request)
-    slings = {role.name: role.slings for role in list_roles(ctx.root)}
+    roles = list_roles(ctx.root)
+    slings, can_write = {role.name: role.slings for role in roles}, {role.name: role.can_write for role in roles}
+    files = () if request.share or not role.can_write else request.settings.files
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(ctx, session_id)
@@ -78,6 +83,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             name = _find_name(db, request.name, role)
             run = _find_run(ctx, request, parent) or _new_run(ctx, task, request.caller)
             _check_caps(ctx, parent, run)
+            check_scope_free(db, files, parent, can_write)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
             umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
             session = Session(
@@ -106,6 +112,7 @@ def reserve(ctx: Context, request: Request) -> Session:
                 active_at=now,
             )
             store.insert_session(db, session, actor=request.caller, at=now)
+            scope_store.forget(db, branch)
             author = Author(name, now)
             held = lifecycle.begin(db, task, "start", author, assignee=name, lease_until=None)
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)

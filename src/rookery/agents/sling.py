@@ -7,10 +7,12 @@ if the agent has begun to work already.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from rookery.agents.reservation import Request, reserve
+from rookery.agents.siblings import find_siblings, tell_siblings
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.json import dumps
@@ -33,6 +35,7 @@ from rookery.sessions.credentials import agent_environ
 from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, Session
 from rookery.tasks import service
 from rookery.turns import instructions
+from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
 from rookery.turns.stop import end_processes
@@ -64,14 +67,15 @@ def _carry_out(ctx: Context, session: Session) -> Session:
     with marked_children(SLING, session.id):
         worktrees.create(ctx, session)
     session = _provision(ctx, _record(ctx, session, CHECKED_OUT))
-    instruct(ctx, session)
+    siblings = find_siblings(ctx, session)
+    instruct(ctx, session, siblings)
     session = _record(ctx, session, INSTRUCTED)
     if session.mode == HEADLESS:
         # This very record queues the first turn: the loop starts it.
-        return _record(ctx, session, READY, runner_pid=None, runner_start=None)
+        return _record(ctx, session, READY, siblings, runner_pid=None, runner_start=None)
     session = _record(ctx, session, LAUNCHED)
     program = start_terminal(ctx, session)
-    return _record(ctx, session, READY, runner_pid=program.pid, runner_start=program.text)
+    return _record(ctx, session, READY, siblings, runner_pid=program.pid, runner_start=program.text)
 
 
 def undo(ctx: Context, session: Session, reason: str) -> None:
@@ -91,12 +95,13 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
         end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 
 
-def _record(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
-    """Record that a step is done."""
+def _record(ctx: Context, session: Session, step: str, tell: Sequence[Sibling] = (), **changes: Any) -> Session:
+    """Record that a step is done, and tell those who work beside the agent."""
     with ctx.db.write() as db:
         session = store.session(db, session.id)
         kind, at = f"agent.{step}", ctx.now()
         session = store.change_session(db, session, kind, actor=session.parent, at=at, step=step, **changes)
+        tell_siblings(ctx, session, tell)
     steps.reached(step)
     return session
 
@@ -132,11 +137,12 @@ def _enclosing(ctx: Context, session: Session) -> Enclose | None:
     return enclose
 
 
-def instruct(ctx: Context, session: Session) -> None:
+def instruct(ctx: Context, session: Session, siblings: Sequence[Sibling]) -> None:
     """Write the instructions where the runtime reads them, out of sight of commits."""
     role = read_role(ctx.root, session.role)
     view = None if session.task_id is None else service.get(ctx.db, session.task_id)
-    text = instructions.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
+    spec = _read_spec(ctx, session)
+    text = instructions.compose(session, role, root=ctx.root, view=view, spec=spec, siblings=siblings)
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
     write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS), text)

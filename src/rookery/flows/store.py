@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.flows.model import Failure
+from rookery.mail.store import WAKES
 
 # Turns end in another order than they begin, so no turn's own number says how far the radar has come. But none is ever
 # deleted, and only the last one of a session can be running, so the number of those that have ended is known.
@@ -28,7 +29,7 @@ _NEEDED = (
     "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL OR 'lost' = "
     "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1) "
     "OR EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL "
-    "AND (s.mode = 'headless' OR m.seq > s.nudged)))) "
+    f"AND {WAKES} AND (s.mode = 'headless' OR m.seq > s.nudged)))) "
     "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
     "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
@@ -56,7 +57,7 @@ class Standing(Record):
     turn_state: str | None
     turn_ended_at: str | None
     mail: int | None
-    """The number of its newest message that no turn has seen."""
+    """The number of its newest message that no turn has seen and that begins one."""
 
 
 def may_have_work(db: Database) -> bool:
@@ -82,7 +83,8 @@ def standings(db: Database) -> list[Standing]:
     rows = db.all(
         "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
         "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
-        "AND m.read_at IS NULL AND m.turn_id IS NULL) FROM sessions s LEFT JOIN turns t ON t.session_id = s.id "
+        f"AND m.read_at IS NULL AND m.turn_id IS NULL AND {WAKES}) "
+        "FROM sessions s LEFT JOIN turns t ON t.session_id = s.id "
         "AND t.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state <> 'ended' "
         "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL "
         "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"

@@ -7,7 +7,7 @@ in `rights`, what an operation changes is declared with it (`Op.owns`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.errors import Refused
@@ -87,20 +87,10 @@ def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: st
 
 
 def _check_agent(db: Database, caller: Caller, name: str, reach: str) -> None:
-    leaders = list(_leaders(db, name))
+    leaders = list(sessions.leaders(db, name))
     if not leaders or name == caller.name or (reach == BENEATH and caller.name in leaders):
         return  # if there is none of that name, the operation says so best
     raise _not_yours(AGENTS, f"{name} answers to {leaders[0]}, not to {caller.name}", _ask(leaders[0]))
-
-
-def _leaders(db: Database, name: str) -> Iterator[str]:
-    """The agent that an agent answers to, the one that this answers to, and so on."""
-    seen: set[str] = set()
-    session = sessions.latest(db, name)
-    while session is not None and session.parent not in seen:
-        yield session.parent
-        seen.add(session.parent)
-        session = sessions.latest(db, session.parent)
 
 
 def _check_group(db: Database, caller: Caller, name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from rookery.base import secret_paths
+from rookery.base.file_scope import is_in_scope
 from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.guard.command import Word, names
@@ -34,8 +35,18 @@ Folders = Iterable[str | None]
 """Where the shell may be; None stands for a folder that is not known."""
 
 
-def check_write(judge: Judge, cwds: Folders, *words: Word, removes: bool = False, makes_folder: bool = False) -> None:
-    """Deny unless every one of the paths may be written, whichever of the folders the shell is in."""
+def check_write(
+    judge: Judge,
+    cwds: Folders,
+    *words: Word,
+    removes: bool = False,
+    makes_folder: bool = False,
+    restores: bool = False,
+) -> None:
+    """Deny unless every one of the paths may be written, whichever of the folders the shell is in.
+
+    `restores`: they become what they are in the base, which an agent may do with files outside its scope, too.
+    """
     for word in words:
         if not word.known:
             what = f"the path {word.text}…" if word.text else "the path that is written"
@@ -43,10 +54,12 @@ def check_write(judge: Judge, cwds: Folders, *words: Word, removes: bool = False
         if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
             judge.deny("path", "the path is empty or broken", "name a file within your worktree")
         for cwd in sorted(cwds, key=lambda cwd: (cwd is None, cwd or "")):  # the same answer every time
-            _check_write_from(judge, word, cwd, removes, makes_folder)
+            _check_write_from(judge, word, cwd, removes, makes_folder, restores)
 
 
-def _check_write_from(judge: Judge, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
+def _check_write_from(
+    judge: Judge, word: Word, cwd: str | None, removes: bool, makes_folder: bool, restores: bool
+) -> None:
     if cwd is None and not os.path.isabs(word.text):
         hint = "name the file by its absolute path, or run `cd FOLDER` by itself before"
         judge.deny_unknown(f"the folder that {word.text} is in", hint)
@@ -58,7 +71,7 @@ def _check_write_from(judge: Judge, word: Word, cwd: str | None, removes: bool, 
     if _is_device(real) or _is_device(lexical):
         return
     if _is_inside(real, judge.worktree):
-        _check_own(judge, word, [*_parts(real, judge.worktree), *pattern], removes, makes_folder)
+        _check_own(judge, word, [*_parts(real, judge.worktree), *pattern], removes, makes_folder, restores)
         if _is_inside(lexical, judge.worktree):
             _check_protected(judge, word, [*_parts(lexical, judge.worktree), *pattern])
         return
@@ -69,14 +82,14 @@ def _check_write_from(judge: Judge, word: Word, cwd: str | None, removes: bool, 
         judge.deny("outside", f"{word.text} is {where}", hint)
 
 
-def _check_own(judge: Judge, word: Word, path: list[str], removes: bool, makes_folder: bool) -> None:
+def _check_own(judge: Judge, word: Word, path: list[str], removes: bool, makes_folder: bool, restores: bool) -> None:
     if not judge.role.can_write:
         judge.deny_to_reader("changes no files of the repository", "report it by mail", _or_temp(judge))
     _check_protected(judge, word, path)
     if removes and not path:
         judge.deny("path", "that is the worktree itself", "name what is in it")
     scope = judge.bounds.scope
-    if scope and not _is_in_scope(path, scope, makes_folder):
+    if scope and not restores and not is_in_scope(path, scope, makes_folder=makes_folder):
         hint = f"yours are {', '.join(scope)}; ask the agent that you answer to"
         judge.deny("scope", f"{word.text} is not among your files", hint)
 
@@ -249,20 +262,3 @@ def _matches(pattern: str, name: str) -> bool:
     if name.startswith(".") and pattern[:1] in ("*", "?"):
         return False
     return fnmatchcase(name, pattern.replace("[^", "[!")) or (name.startswith(".") and pattern.startswith("["))
-
-
-def _is_in_scope(path: Sequence[str], scope: Iterable[str], makes_folder: bool) -> bool:
-    for glob in scope:
-        parts = [part for part in glob.split("/") if part not in ("", ".")]
-        if _covers(parts, path) or (makes_folder and _covers(parts[: len(path)], path)):
-            return True
-    return False
-
-
-def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """True if the pattern names the path or a folder that it is in; `**` stands for any number of folders."""
-    if not pattern:
-        return True
-    if pattern[0] == "**":
-        return any(_covers(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
-    return bool(path) and fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])

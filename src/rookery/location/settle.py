@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from rookery.agents.siblings import find_siblings
 from rookery.agents.sling import instruct
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
@@ -92,7 +93,7 @@ def _repair(ctx: Context, before: Location) -> str:
     steps.reached("move repaired")
     for session in running:
         if session.step not in (RESERVED, CHECKED_OUT, PROVISIONED) and os.path.isdir(session.worktree):
-            instruct(ctx, session)
+            instruct(ctx, session, find_siblings(ctx, session))
     steps.reached("move instructed")
     text = f"this project was moved from {before.path}: {repaired} worktrees were repaired"
     return _record(ctx, text if repaired else "", before.id)

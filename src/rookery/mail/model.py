@@ -13,6 +13,8 @@ SYSTEM = "rook"
 """The sender of what Rookery itself has to say; no other caller can be it."""
 
 PRIORITIES = ("low", "normal", "high", "urgent")
+QUIET_PRIORITY = "low"
+"""What Rookery itself sends so wakes no agent: it is delivered at the next turn, whatever begins that."""
 MAX_SUBJECT = 500
 MAX_BODY = 100_000
 

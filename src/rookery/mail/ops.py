@@ -15,6 +15,7 @@ from rookery.base.page import Page, rows_for
 from rookery.db.commits import Commits
 from rookery.db.database import Database
 from rookery.mail import service, store
+from rookery.mail.hand_in import examine
 from rookery.mail.inject import MOST_MESSAGES, choose, render
 from rookery.mail.model import (
     MAX_SUBJECT,
@@ -76,7 +77,7 @@ def send(
     names = to if recipient is None else (recipient, *to)
     kind, urgency = type or "status", priority or "normal"
     draft = Draft(names, subject, body or "", kind, urgency, read_payload(payload), thread)
-    return service.send(ctx.db, ctx.caller, draft, ctx.now())
+    return service.send(ctx.db, ctx.caller, draft, ctx.now(), examine(ctx, draft.type, draft.payload))
 
 
 @op("mail check", needs="mail.write", owns=NOTHING, view="mail.checked")
@@ -144,6 +145,7 @@ def reply(
     if not body.strip():
         raise InvalidInput("the reply is empty", hint="say something with --body")
     db, caller, now = ctx.db, ctx.caller, ctx.now()
+    hand_in = examine(ctx, type or "status", carried)
     with db.write():
         check_alive(db, caller)
         original = find_message(db, caller, message)
@@ -151,7 +153,9 @@ def reply(
         subject, urgency = _as_reply(original.subject), priority or original.priority
         draft = Draft((to,), subject, body, type or "status", urgency, carried)
         check_draft(draft)
-        return service.post(db, caller, draft, original.thread_id, original.id, now)
+        hand_in.keep(db, caller, now)
+        whole = draft.replace(payload=hand_in.complete(draft.payload))
+        return service.post(db, caller, whole, original.thread_id, original.id, now)
 
 
 def _as_reply(subject: str) -> str:

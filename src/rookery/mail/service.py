@@ -14,6 +14,7 @@ from rookery.base.ids import MESSAGE, new_id
 from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import addressing, store
+from rookery.mail.hand_in import HandIn
 from rookery.mail.inject import choose
 from rookery.mail.model import SYSTEM, Delivery, Draft, Message, NotYourMail, Sent, TurnOver
 from rookery.mail.validation import check_draft
@@ -23,13 +24,17 @@ from rookery.roles.catalog import role_groups
 from rookery.sessions.store import running_turn
 
 
-def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
-    """Send a message as the caller to all recipients that it names, or to none."""
+def send(db: Database, caller: Caller, draft: Draft, now: str, hand_in: HandIn | None = None) -> Sent:
+    """Send a message as the caller to all recipients that it names, or to none; with what it hands in, if anything."""
     check_draft(draft)
+    if hand_in is not None:
+        draft = draft.replace(payload=hand_in.complete(draft.payload))
     roles = role_groups(root_of(db.path)) if any(name.strip().startswith("@") for name in draft.to) else {}
     with db.write():
         check_alive(db, caller)
         thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
+        if hand_in is not None:
+            hand_in.keep(db, caller, now)
         return post(db, caller, draft, thread_id, None, now, roles)
 
 

@@ -11,7 +11,7 @@ from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.db.dialect import conditions, equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.mail.model import PRIORITIES, SYSTEM, Message
+from rookery.mail.model import PRIORITIES, QUIET_PRIORITY, SYSTEM, Message
 from rookery.sessions.model import Session
 
 _COLUMNS = Message.field_names()
@@ -28,6 +28,8 @@ _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
     "OR NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn_id AND t.state = 'running'))"
 )
+WAKES = f"NOT (m.sender = '{SYSTEM}' AND m.priority = '{QUIET_PRIORITY}')"
+"""Of messages `m`, those that begin a turn of an agent that waits."""
 _PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
@@ -107,6 +109,11 @@ def _in_order(db: Database, condition: str, *values: object) -> list[str]:
 def count_new(db: Database, recipient: str) -> int:
     """How many messages are new for a recipient."""
     return int(db.value(f"SELECT count(*) FROM messages m WHERE {_NEW}", (recipient,)))
+
+
+def has_waking(db: Database, recipient: str) -> bool:
+    """True if a message is new that begins a turn of an agent that waits."""
+    return db.value(f"SELECT 1 FROM messages m WHERE {_NEW} AND {WAKES} LIMIT 1", (recipient,)) is not None
 
 
 def newest_new(db: Database, recipient: str) -> int:

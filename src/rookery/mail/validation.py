@@ -62,7 +62,7 @@ def check_payload(kind: MessageType, payload: dict[str, Any] | None) -> None:
     """Raise InvalidPayload unless it holds what such a message must carry, and nothing else."""
     values = payload or {}
     hint = _hint(kind)
-    fields = {field.name: field for field in kind.fields}
+    fields = {field.name: field for field in kind.fields if not field.is_ours}
     missing = [field.name for field in kind.fields if field.required and field.name not in values]
     if missing:
         raise InvalidPayload(f"a {kind.name} needs {', '.join(missing)} in its payload", hint=hint)
@@ -98,6 +98,6 @@ def _hint(kind: MessageType) -> str:
     example = {field.name: _EXAMPLES[field.kind] for field in kind.fields if field.required} or {
         kind.fields[0].name: _EXAMPLES[kind.fields[0].kind]
     }
-    optional = [field.name for field in kind.fields if not field.required]
+    optional = [field.name for field in kind.fields if not field.required and not field.is_ours]
     more = f"; it may also hold {', '.join(optional)}" if optional else ""
     return f"for example {dumps(example)}{more}"

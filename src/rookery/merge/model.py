@@ -7,6 +7,7 @@ from typing import Any
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
+from rookery.tasks.model import OutsideFile
 
 QUEUED = "queued"
 WAITING = "waiting"
@@ -44,8 +45,9 @@ UNKNOWN = "unknown"
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
 CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
+OUTSIDE = "outside"
 """Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout or what git has
-begun blocks it, or it changes Rookery's own folder."""
+begun blocks it, it changes Rookery's own folder, or, without a reason, files that its agent was not given."""
 UNDOING = "undoing"
 RESOLVING = "resolving"
 """The kind of an entry that waits for a person who resolves its conflict."""
@@ -103,6 +105,8 @@ class Entry(Record):
     """When those whose work it touches were asked to rebase."""
     forced: bool = False
     """A person landed it although its task was given up or had a later attempt; it completes nothing."""
+    outside: tuple[OutsideFile, ...] = ()
+    """What it changes outside its agent's files, and why."""
 
     @property
     def is_open(self) -> bool:
@@ -134,11 +138,14 @@ class Predicted(Record):
     branch: str
     base: str
     tier: str
-    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
+    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, outside (it changes
+    files that its agent was not given, and there is no reason), or unknown."""
     reason: str
     files: tuple[str, ...] = ()
     """The files that would change on the base, or that conflict."""
     conflicts: tuple[dict[str, str], ...] = ()
+    outside: tuple[OutsideFile, ...] = ()
+    """What it changes outside its agent's files, and why."""
 
     @property
     def would_require_agent(self) -> bool:

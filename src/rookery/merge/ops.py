@@ -39,6 +39,10 @@ def merge(
     into: IntoOption = None,
     dry_run: Annotated[bool, Doc("Change nothing; show what would become of it.")] = False,
     force: ForceFlag = False,
+    outside: Annotated[
+        str | None,
+        Doc("Why it may change files that its agent was not given (`sling --files`). For people and agents above it."),
+    ] = None,
 ) -> Outcome:
     """Land a branch, or all that are finished: gates first, then the base moves.
 
@@ -51,12 +55,17 @@ def merge(
     if bool(branch) == all:
         raise InvalidInput("say either --branch NAME or --all", hint="`rook merge list` shows what is queued")
     _check_force(ctx, force, branch)
+    if outside is not None and not branch:
+        raise InvalidInput("--outside is for one branch", hint="`rook merge --branch NAME --outside WHY`")
     merger = _merger(ctx)
     base = merger.base(into)
     if dry_run:
         surveyed = Survey((branch,)) if branch else survey(merger, base)
         return Outcome(base, (), 0, predicted=tuple(predict.predict_survey(merger, base, surveyed, force=force)))
-    landed = queue.land_branch(merger, branch, base, force=force) if branch else queue.land_finished(merger, base)
+    if branch:
+        landed = queue.land_branch(merger, branch, base, force=force, why_outside=outside)
+    else:
+        landed = queue.land_finished(merger, base)
     return push.after_landing(merger, landed)
 
 

@@ -19,6 +19,7 @@ from rookery.merge.model import (
     HUMAN,
     LANDED,
     MECHANICAL,
+    OUTSIDE,
     PROTECTED,
     REIMAGINE,
     UNKNOWN,
@@ -65,10 +66,22 @@ def _predict_stack(merger: Merger, trial: Trial, entries: Sequence[Entry], lande
     base = entries[0].base
     stack = _Stack(merger, trial, merger.merging.tip(base) or base)
     predicted = {name: Predicted(name, base, LANDED, f"{base} contains it") for name in landed}
-    predicted |= stack.add([entry for entry in entries if entry.branch not in landed])
+    left = [entry for entry in entries if entry.branch not in landed]
+    predicted |= {entry.branch: _held(entry) for entry in left if _unexplained(entry)}
+    predicted |= stack.add([entry for entry in left if not _unexplained(entry)])
     # Branches that conflict come last, as in the queue.
     predicted |= {entry.branch: _predict_last(merger, entry, stack.onto) for entry in stack.conflicting}
-    return [predicted[entry.branch] for entry in entries]
+    return [predicted[entry.branch].replace(outside=entry.outside) for entry in entries]
+
+
+def _unexplained(entry: Entry) -> tuple[str, ...]:
+    return tuple(file.path for file in entry.outside if file.reason is None)
+
+
+def _held(entry: Entry) -> Predicted:
+    """A branch that changes files outside of its agent's without a reason is held before anything is merged."""
+    reason = f"it changes files that {entry.agent} was not given; `rook merge --branch … --outside WHY` gives a reason"
+    return Predicted(entry.branch, entry.base, OUTSIDE, reason, _unexplained(entry))
 
 
 class _Stack:

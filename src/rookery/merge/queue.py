@@ -17,20 +17,28 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import MergeBusy, NothingToLand, Outcome
 from rookery.merge.person import closing
 from rookery.merge.run import Run
+from rookery.tasks import outside as scopes
 
 _LOOK_AGAIN = 1.0
 """After how many seconds to look again: a killed merger makes no commit that would wake us."""
 
 
-def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) -> Outcome:
-    """Queue a branch and land it. If no other merger holds the lease, the same transaction takes it."""
-    draft = service.draft(merger, name, base, force=force)
+def land_branch(
+    merger: Merger, name: str, base: str, *, force: bool = False, why_outside: str | None = None
+) -> Outcome:
+    """Queue a branch and land it. If no other merger holds the lease, the same transaction takes it.
+
+    `why_outside` is the reason for what it changes outside its agent's files.
+    """
+    outside = None if why_outside is None else service.explain_outside(merger, name, base, why_outside)
+    draft = service.draft(merger, name, base, force=force, outside=outside)
     onto = merger.merging.tip(base)
     if onto is not None:  # git merges it while it compares it with the base: both are needed soon
         merger.merging.foresee(onto, draft.tip)
     reverted = service.find_reverted(merger, [draft])
     seen = leases.read_state(merger, base)
-    with merger.ctx.db.write():
+    with merger.ctx.db.write() as db:
+        scopes.keep(db, outside, actor=merger.actor, at=merger.ctx.now())
         only = {entry.id for entry in service.insert(merger, [draft], reverted)}
         taken = leases.take(merger, base, seen)
     return work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)

@@ -21,7 +21,7 @@ from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import GateReport
 from rookery.merge.landing import completion, land, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate, build
-from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
+from rookery.merge.landing.eligibility import Withdrawn, outside_of, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
 from rookery.merge.landing.land import Held
 from rookery.merge.lease import Lease
@@ -36,6 +36,7 @@ from rookery.merge.model import (
     HUMAN,
     LANDING,
     MERGE,
+    OUTSIDE,
     PROTECTED,
     RESOLVING,
     TESTING,
@@ -49,6 +50,7 @@ from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
+from rookery.tasks.model import OutsideFile
 from rookery.vcs.git.in_progress import BranchInUse, check_free
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
@@ -79,6 +81,7 @@ class Run:
         self.seen: dict[str, None] = {}
         self.flaky: dict[str, None] = {}
         self._held: set[str] = set()
+        self._outside: dict[tuple[str, str], tuple[OutsideFile, ...]] = {}
         self._rebuilds = 0
         self._size = self._sized_at = 0
 
@@ -123,7 +126,8 @@ class Run:
             elif refusal:
                 self._withdraw(entry, refusal)
             elif entry.branch not in landed:
-                landable.append(entry.replace(tip=tip))
+                if not self._refuse_outside(entry, tip):
+                    landable.append(entry.replace(tip=tip, outside=self._outside[entry.id, tip]))
             elif self._has_own_work(entry, tip):
                 self._note_landed(entry, tip)
             else:
@@ -181,7 +185,10 @@ class Run:
 
     def _take(self, entries: list[Entry]) -> dict[str, Entry]:
         with leases.writing(self.merger, self.lease) as db:
-            taken = {entry.id: self.merger.change(store.get(db, entry.id), "take", tip=entry.tip) for entry in entries}
+            taken = {
+                entry.id: self.merger.change(store.get(db, entry.id), "take", tip=entry.tip, outside=entry.outside)
+                for entry in entries
+            }
         self.seen.update(dict.fromkeys(taken))
         steps.reached("taken")
         return taken
@@ -359,6 +366,20 @@ class Run:
             self._fail(candidate.entry, PROTECTED, reason, paths)
         return bool(paths)
 
+    def _refuse_outside(self, entry: Entry, tip: str) -> bool:
+        """True if a branch changes files that its agent was not given, without a reason; then it fails.
+
+        Before anything is merged: a gate, or an agent that resolves a conflict, would be run for nothing.
+        """
+        if (entry.id, tip) not in self._outside:
+            outside = outside_of(self.merger, entry.branch, tip, self.lease.base)
+            if outside is not None and outside.unexplained:
+                reason = f"{outside.describe()}, and no reason is given"
+                self._fail(entry, OUTSIDE, reason, outside.unexplained, tip=tip, outside=outside.files)
+                return True
+            self._outside[entry.id, tip] = () if outside is None else outside.files
+        return False
+
     def _changed(self, candidate: Candidate) -> tuple[str, ...]:
         return self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
 
@@ -372,7 +393,7 @@ class Run:
             rebase_requests.follow_up(self.merger, self.lease.base)
 
     def _fail(
-        self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: str
+        self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: object
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}

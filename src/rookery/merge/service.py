@@ -6,13 +6,14 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
+from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound, Refused
 from rookery.base.ids import MERGE, new_id
 from rookery.base.page import Page
+from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.landing.eligibility import objection, why_refused
+from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
@@ -21,16 +22,25 @@ from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
+from rookery.tasks.outside import Outside
 
 _EVENTS = 200
 _LAST_BYTES = 16_000
 _LAST_LINES = 20
 
 
-def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
+def draft(
+    merger: Merger,
+    name: str,
+    base: str,
+    *,
+    priority: int | None = None,
+    force: bool = False,
+    outside: Outside | None = None,
+) -> Entry:
     """The entry that a branch, or the branch of an agent, would have; nothing is written.
 
-    `force` is kept only where it is needed.
+    `force` is kept only where it is needed. `outside` is what it changes outside its agent's files, if that is known.
     """
     branch = merger.branch(name)
     tip = merger.merging.tip(branch)
@@ -46,6 +56,7 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
     else:  # a person's, or of an agent that Rookery did not start
         task = next(iter(tasks.of_branch(merger.ctx.db, branch)), None)
     task_id = session.task_id if session is not None else None if task is None else task.id
+    outside = outside or outside_of(merger, branch, tip, base)
     if priority is None:
         priority = DEFAULT_PRIORITY if task is None else task.priority
     return Entry(
@@ -62,7 +73,25 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
         created_at=now,
         updated_at=now,
         forced=force and bool(objection(merger.ctx.db, branch, task_id)),
+        outside=() if outside is None else outside.files,
     )
+
+
+def explain_outside(merger: Merger, name: str, base: str, reason: str) -> Outside:
+    """What a branch changes outside its agent's files, with a reason that the caller gives; nothing is written."""
+    branch = merger.branch(name)
+    tip = merger.merging.tip(branch)
+    outside = None if tip is None else outside_of(merger, branch, tip, base)
+    if outside is None or not outside.files:
+        raise InvalidInput(
+            f"{branch} changes no file outside of what its agent may", hint="leave --outside out: it needs no reason"
+        )
+    if merger.actor not in (HUMAN, *agents.leaders(merger.ctx.db, outside.scope.agent)):
+        raise Refused(
+            f"only a person, or an agent above {outside.scope.agent}, may say why it changes other files",
+            hint="ask for it by mail",
+        )
+    return outside.explain(reason, merger.actor)
 
 
 def enqueue(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
@@ -25,6 +25,7 @@ from rookery.merge.model import (
     GateRun,
     next_state,
 )
+from rookery.tasks.model import OutsideFile
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
@@ -64,7 +65,7 @@ def unsettled_bases(db: Database) -> set[str]:
 
 def insert(db: Database, entry: Entry) -> None:
     """Put an entry into the queue."""
-    values = entry.as_dict() | {"files": json.dumps(entry.files)}
+    values = entry.as_dict() | _stored(entry.as_dict())
     db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(values))})", tuple(values.values()))
     publish(db, "merge.queued", entry.id, {"merge": entry.as_dict()}, actor=entry.requested_by, at=entry.created_at)
 
@@ -76,7 +77,7 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
     if "files" in changes:
         changes["files"] = tuple(map(as_utf8, changes["files"]))
-    stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
+    stored = changes | _stored(changes)
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
         f"UPDATE merges SET {columns} WHERE id = ? AND state = ? AND updated_at = ?",
@@ -273,4 +274,11 @@ def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:
     for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE {condition}", values):
         columns = dict(zip(Entry.field_names(), row, strict=True))
         columns |= {"files": tuple(json.loads(columns["files"])), "forced": bool(columns["forced"])}
+        columns["outside"] = tuple(OutsideFile(**file) for file in json.loads(columns["outside"]))
         yield Entry(**columns)
+
+
+def _stored(values: Mapping[str, Any]) -> dict[str, str]:
+    """The lists among the values of an entry, as the table has them."""
+    lists = {name: list(values[name]) for name in ("files", "outside") if name in values}
+    return {name: json.dumps(items, default=lambda record: record.as_dict()) for name, items in lists.items()}

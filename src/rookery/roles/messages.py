@@ -18,6 +18,8 @@ class Field(Record):
     kind: str
     required: bool
     help: str
+    is_ours: bool = False
+    """Rookery itself fills it in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ _BRANCH = Field("branch", "text", True, "the branch that holds the work")
 _TASK = Field("task_id", "text", True, "the task")
 _ANY_TASK = _TASK.replace(required=False)
 _FILES = Field("files", "list", False, "the files that changed")
+_OUTSIDE_REASON = Field(
+    "outside_reason", "text", False, "why it changes files outside of `--files`, if it does: without that it is refused"
+)
+_OUTSIDE = Field("outside", "list", False, "the files outside of its agent's `--files`", is_ours=True)
 _REASON = Field("reason", "text", True, "why")
 _SPEC = Field("spec", "text", False, "where the specification is")
 _STATUS = Field("exit_status", "integer", False, "0 unless it failed")
@@ -58,10 +64,12 @@ _TYPES = (
     MessageType(
         "worker_done",
         "The sender's work is finished; it is the last thing that an agent says.",
-        (_ANY_TASK, _BRANCH.replace(required=False), _FILES, _STATUS),
+        (_ANY_TASK, _BRANCH.replace(required=False), _FILES, _STATUS, _OUTSIDE_REASON, _OUTSIDE),
     ),
     MessageType("worker_died", "An agent ended without having finished; sent by Rookery.", _DIED, is_system=True),
-    MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
+    MessageType(
+        "merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES, _OUTSIDE_REASON, _OUTSIDE)
+    ),
     MessageType("merged", "A branch has landed.", (_BRANCH, _COMMIT)),
     MessageType("merge_failed", "A branch could not land.", (_BRANCH, _REASON, _FILES)),
     MessageType("escalation", "Something that an agent above, or a person, has to decide.", (_SEVERITY,)),

@@ -62,6 +62,12 @@ class TaskTaken(Refused):
     code = "task_taken"
 
 
+class ScopeTaken(Refused):
+    """Another agent may change some of the same files."""
+
+    code = "scope_taken"
+
+
 class CapReached(Refused):
     """One more agent would be too many."""
 

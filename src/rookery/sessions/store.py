@@ -88,6 +88,16 @@ def latest(db: Database, agent: str) -> Session | None:
     return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
 
 
+def leaders(db: Database, agent: str) -> Iterator[str]:
+    """The agent that an agent answers to, the one that this answers to, and so on."""
+    seen: set[str] = set()
+    session = latest(db, agent)
+    while session is not None and session.parent not in seen:
+        yield session.parent
+        seen.add(session.parent)
+        session = latest(db, session.parent)
+
+
 def find_living(db: Database, agent: str) -> Session:
     """The agent's present session; raises NoSuchAgent, or InvalidState if it has ended."""
     session = latest(db, agent)

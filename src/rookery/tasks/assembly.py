@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rookery.db.database import Database
-from rookery.tasks import store
+from rookery.tasks import scope_store, store
 from rookery.tasks.model import MAX_DEPTH, Learning, Task, TaskView
 
 
@@ -19,6 +19,7 @@ def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
     blockers = store.blockers(db, involved)
     learnings = store.learnings(db, involved)
     blocks = store.blocked(db, lines)
+    outside = scope_store.explained(db, {task.branch for task in tasks if task.branch is not None})
     return [
         TaskView(  # by position, as rows are: one is made for every task of every list
             task,
@@ -28,6 +29,7 @@ def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
             tuple(blockers.get(task.id, ())),
             tuple(blocks.get(task.id, ())),
             _waits_for(blockers, line) if blockers else (),
+            outside.get(task.branch or "", ()),
         )
         for task, line in ((task, lines[task.id]) for task in tasks)
     ]

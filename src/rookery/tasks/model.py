@@ -234,6 +234,18 @@ class TaskJson(_TaskFields):
     blocks: tuple[str, ...]
     design: NotRequired[str]
     """Only epics have one."""
+    outside: tuple[OutsideFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideFile(Record):
+    """A file that a branch changes although its agent was not given it, and why; no reason, and it does not land."""
+
+    path: str
+    """Quoted as in JSON if it holds anything but printable characters."""
+    reason: str | None = None
+    by: str | None = None
+    """Who gave the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +262,8 @@ class TaskView(Record):
     blocks: tuple[str, ...]
     waits_for: tuple[str, ...]
     """The unfinished blockers of the task and of everything above it."""
+    outside: tuple[OutsideFile, ...] = ()
+    """What its branch was handed in with outside its agent's files."""
 
     @property
     def kind(self) -> str:
@@ -274,6 +288,7 @@ class TaskView(Record):
             "is_blocked": self.is_blocked,
             "blocked_by": self.blocked_by,
             "blocks": self.blocks,
+            "outside": self.outside,
         }
         if self.depth == 0:
             data["design"] = task.design

@@ -17,6 +17,7 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
 from rookery.tasks import landed, lifecycle, listing_store, store
+from rookery.tasks import outside as scopes
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
@@ -32,6 +33,7 @@ LearningOption = Annotated[
 ]
 AttemptOption = Annotated[int | None, Doc("Refuse unless this is still the current attempt.")]
 _MOST_LISTED = 10
+_HOW_OUTSIDE = "`rook task submit --outside WHY`"
 
 
 @op("task start", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
@@ -81,6 +83,9 @@ def submit(
     *,
     result: ResultOption = None,
     learning: LearningOption = (),
+    outside: Annotated[
+        str | None, Doc("Why it changes files that its agent was not given (`sling --files`), if it does.")
+    ] = None,
     agent: AgentOption = None,
     attempt: AttemptOption = None,
 ) -> TaskView:
@@ -113,9 +118,13 @@ def submit(
             f"{known.branch} cannot be handed in: {problem}",
             hint=f"commit there first; if {known.id} needs no commit, `rook task complete {known.id}`",
         )
+    files = scopes.check_hand_in(
+        ctx.db, repository, known.branch, ctx.config.project.base, reason=outside, by=by.name, how=_HOW_OUTSIDE
+    )
     with ctx.db.write() as db:
         current = _check_same(known, store.get(db, known.id))
         _check_submitter(current, by, attempt)
+        scopes.keep(db, files, actor=by.name, at=by.now)
         submitted = lifecycle.submit(db, current, by, commit=tip, result=result, learned=learning)
         return assemble_one(db, submitted)
 

@@ -34,6 +34,8 @@ def take_mail(ctx: Context, session: Session) -> str:
         turn = store.running_turn(db, session.id)
         if turn is None or mail_store.terminal_message(db, session) is not None:
             return ""
+        if not mail_store.has_waking(db, session.agent):
+            return ""  # what wakes no agent keeps none awake either
         return deliver_mail(ctx, session, turn)
 
 

@@ -27,7 +27,7 @@ def find_cause(ctx: Context, session: Session) -> str | None:
         return BEGIN
     if lost:
         return AGAIN
-    return MAIL if mail_store.count_new(ctx.db, session.agent) else None
+    return MAIL if mail_store.has_waking(ctx.db, session.agent) else None
 
 
 def count_lost(turns: list[Turn]) -> int:

@@ -17,6 +17,7 @@ from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.landed import Evidence
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.tree_diff import own_changes
 from rookery.vcs.model import Contents, DirtyCheckout, FileDiff, LogEntry, Status
 from rookery.vcs.ref_names import SAVED
 
@@ -127,6 +128,10 @@ class Vcs(Protocol):
     def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
         """What changed from one commit to another, whether one contains the other or not."""
         return self._store.diff(self.resolve(base), self.resolve(tip))
+
+    def own_changes(self, tip: str, bases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Where the work of a commit parted from its bases, all named by their ids, and the paths changed since."""
+        return own_changes(self._store, tip, bases)
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """Check an existing branch out in a folder of its own.

@@ -19,6 +19,7 @@ from rookery.merge.model import (
     LANDING,
     MECHANICAL,
     NOT_PUSHED,
+    OUTSIDE,
     PUSHED,
     REFUSED,
     REIMAGINE,
@@ -38,6 +39,7 @@ from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, 
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
+from rookery.tasks.outside import describe_files
 
 _SHOWN_FILES = 3
 _MOST_CONFLICTS = 20
@@ -68,6 +70,8 @@ def _landed(result: Outcome) -> Iterator[Block]:
     landed = sum(entry.state == LANDED for entry in result.entries)
     gate_runs = f"with {result.gate_runs} gate runs"
     yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
+    for entry in result.entries:
+        yield from _outside_of(entry)
     if any(entry.state == WAITING for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
     for entry in result.entries:
@@ -79,6 +83,15 @@ def _landed(result: Outcome) -> Iterator[Block]:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
 
+def _outside_of(entry: Entry) -> Iterator[Block]:
+    """What a branch changes outside its agent's files, and why."""
+    if entry.outside:
+        yield text(f"{entry.branch} changes files that {entry.agent or 'its agent'} was not given:", "note")
+        yield from (text(described, indent=2) for described in describe_files(entry.outside))
+        if entry.kind == OUTSIDE:
+            yield text(f"`rook merge --branch {entry.branch} --outside WHY` gives a reason and lands it.", "busy")
+
+
 def pushed(push: Pushed) -> Block:
     """What became of a push."""
     if push.state == PUSHED:
@@ -88,12 +101,13 @@ def pushed(push: Pushed) -> Block:
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
-    return [_table(entries), *next_page(entries)]
+    outside = [block for entry in entries for block in _outside_of(entry)]
+    return [_table(entries), *outside, *next_page(entries)]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
     """One entry."""
-    return [_table([entry])]
+    return [_table([entry]), *_outside_of(entry)]
 
 
 def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
@@ -110,6 +124,7 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
         "reason": one_line(entry.reason or ""),
         "commit": short(entry.commit),
         "resolved in": result.resolving,
+        "outside": "; ".join(describe_files(entry.outside)),
     }
     yield Fields(fields)
     if entry.tier == CLEAN:
@@ -237,7 +252,12 @@ def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list
         for branch in predicted
     ]
     headings = ("branch", "would be", "files", "because")
-    return [Table(headings, rows, stretch=3, empty="No branch is ready to land.")]
+    outside = [
+        text(f"{branch.branch} changes files that its agent was not given: {described}", "note")
+        for branch in predicted
+        for described in describe_files(branch.outside)
+    ]
+    return [Table(headings, rows, stretch=3, empty="No branch is ready to land."), *outside]
 
 
 def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:

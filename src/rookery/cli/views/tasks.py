@@ -22,6 +22,7 @@ from rookery.tasks.model import (
     TaskTree,
     TaskView,
 )
+from rookery.tasks.outside import describe_files
 
 _MARKS: dict[str, Span] = {
     PENDING: ("○", ""),
@@ -54,6 +55,7 @@ def one(view: TaskView, _values: dict[str, Any]) -> Iterator[Block]:
         "started from": task.start_commit,
         "commit": task.commit,
         "result": one_line(task.result or ""),
+        "outside": "; ".join(describe_files(view.outside)),
         "archived": task.archived_at,
     }
     yield Paragraph([line(_MARKS[task.state], " ", (one_line(task.title), "title"))])

@@ -210,12 +210,14 @@ def _commit(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
         judge.deny(*_ON_TERMINAL)
 
 
-def _check_paths(judge: Judge, words: list[Word], shell: Shell, *, removes: bool = False) -> None:
+def _check_paths(
+    judge: Judge, words: list[Word], shell: Shell, *, removes: bool = False, restores: bool = False
+) -> None:
     for word in words:
         if word.text.startswith(":"):
             judge.deny("path", f"{word.text} is not a plain path", "name the files")
         word = word.replace(glob=word.glob or any(mark in word.text for mark in MARKS))
-        check_write(judge, shell.cwds, word, removes=removes)
+        check_write(judge, shell.cwds, word, removes=removes, restores=restores)
 
 
 def _move(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
@@ -244,7 +246,13 @@ def _checkout(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
     names_files = len(options.operands) <= 1 if at is not None else all(_exists(word, shell) for word in paths)
     if not paths or not names_files:
         judge.deny(*_RESTORE)
-    _check_paths(judge, paths, shell)
+    source = options.operands if at is not None else ()
+    _check_paths(judge, paths, shell, restores=bool(source) and _is_base(judge, source[0]))
+
+
+def _is_base(judge: Judge, word: Word) -> bool:
+    """True if the word names the base, or a commit by its hash: what a program changed is put back from there."""
+    return word.known and bool(word.text) and (word.text == judge.bounds.base or _is_hash(word.text))
 
 
 def _exists(word: Word, shell: Shell) -> bool:
@@ -275,7 +283,11 @@ def _is_own(judge: Judge, ref: str) -> bool:
     stem = ref.partition("~")[0].partition("^")[0].partition("@{")[0]
     if not base or stem in (base, f"origin/{base}", own, "HEAD", "ORIG_HEAD", "@", "MERGE_HEAD"):
         return True
-    return len(stem) >= 7 and not stem.strip("0123456789abcdef")
+    return _is_hash(stem)
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) >= 7 and not text.strip("0123456789abcdef")
 
 
 def _rebase(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:

@@ -16,6 +16,7 @@ from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
+from rookery.tasks.outside import describe_files
 from rookery.vcs.git.landed import reverted_commits
 from rookery.vcs.git.merge_tree import Conflict
 from rookery.vcs.git.merging import Merging
@@ -125,7 +126,8 @@ def _trailers(merger: Merger, entry: Entry, tier: str) -> str:
         "Merge-Id": entry.id,
         "Conflicts-Resolved": None if tier == CLEAN else tier,
     }
-    return "".join(f"{name}: {value}\n" for name, value in trailers.items() if value)
+    outside = [f"Outside-Scope: {text}\n" for text in describe_files(entry.outside)]
+    return "".join((*(f"{name}: {value}\n" for name, value in trailers.items() if value), *outside))
 
 
 def _reviewer(merger: Merger, entry: Entry) -> str | None:

@@ -15,15 +15,17 @@ from rookery.base.record import Record
 from rookery.config.project import is_own_name
 from rookery.db.database import Database
 from rookery.merge import store
-from rookery.merge.landing.history import landed_branches
+from rookery.merge.landing.history import Unclear, landed_branches, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
-from rookery.merge.model import OPEN, UNDONE, Entry, Skipped
+from rookery.merge.model import OPEN, OUTSIDE, UNDONE, Entry, Skipped
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session
+from rookery.tasks import scope_store
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
+from rookery.tasks.outside import Outside, find_outside
 from rookery.vcs.ref_names import AGENT_BRANCHES
 
 _IN_REVIEW = (PENDING_REVIEW, APPROVED)
@@ -67,6 +69,29 @@ def objection(db: Database, branch: str, task_id: str | None) -> str:
 def why_refused(db: Database, entry: Entry) -> str:
     """Why an entry may not land; empty if it may, also by force."""
     return "" if entry.forced else objection(db, entry.branch, entry.task_id)
+
+
+def outside_of(merger: Merger, branch: str, tip: str, base: str) -> Outside | None:
+    """What a branch changes outside its agent's files; None if its agent was given none, or it cannot land at all.
+
+    Work that landed and was reverted lands again, so it counts too.
+    """
+    onto = merger.merging.tip(base)
+    if onto is None or scope_store.find(merger.ctx.db, branch) is None:
+        return None
+    try:
+        start = start_of(merger, branch, tip, base)
+    except Unclear:
+        return None
+    return find_outside(merger.ctx.db, merger.vcs, branch, tip, base, start.known(onto))
+
+
+def is_explained(db: Database, entry: Entry) -> bool:
+    """True if an entry failed for files outside its agent's scope, and there is a reason for all of them by now."""
+    if entry.kind != OUTSIDE:
+        return False
+    known = {file.path for file in scope_store.explained(db, [entry.branch]).get(entry.branch, ())}
+    return known.issuperset(entry.files)
 
 
 def survey(merger: Merger, base: str) -> Survey:
@@ -149,7 +174,7 @@ def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -
 def _why_settled(db: Database, branch: str, tip: str, base: str, name: str) -> str:
     """What became of the same commit before, if a person has to ask for it again by name."""
     newest = store.select(db, base=base, branch=branch, limit=1)
-    if not newest or newest[0].tip != tip:
+    if not newest or newest[0].tip != tip or is_explained(db, newest[0]):
         return ""
     reasons = {
         UNDONE: f"it was undone; `rook merge --branch {name}` lands it again",

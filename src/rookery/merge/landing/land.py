@@ -132,7 +132,7 @@ def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[
                 hint = "`rook merge list --all` shows what became of it"
                 raise Withdrawn(f"{entry.branch} may not land: {reason}", hint=hint)
             if entry.state != TESTING:
-                entry = merger.change(entry, "take", tip=candidate.entry.tip)
+                entry = merger.change(entry, "take", tip=candidate.entry.tip, outside=candidate.entry.outside)
             changes = {"candidate": candidate.commit, "base_before": candidate.onto, "tier": candidate.tier}
             entries.append(merger.change(entry, "go ahead", strategy=strategy, **changes))
     return entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -44,6 +45,20 @@ def tree_changes(store: GitStore, old: str, new: str) -> list[TreeChange]:
         store.known[key] = parse_changes(store.read(*DIFF_TREE, old, new))
     changes: list[TreeChange] = store.known[key]
     return changes
+
+
+def own_changes(store: GitStore, tip: str, bases: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Where the work of a commit parted from its bases, and the paths that it changed since; a rename changes two.
+
+    What was merged in from a base, or lies below a commit that was rebased, is not its own: of the points where it
+    parted, the last one counts. Where there are several last ones, a file has to differ from all of them.
+    """
+    points = dict.fromkeys(filter(None, (store.fork_point(base, tip) for base in dict.fromkeys(bases))))
+    last = [point for point in points if not any(point != at and store.contains(point, at) for at in points)]
+    if not last:
+        last = [store.empty_tree()]
+    changed = [dict.fromkeys(change.path for change in tree_changes(store, point, tip)) for point in last]
+    return last[0], tuple(path for path in changed[0] if all(path in paths for paths in changed))
 
 
 def parse_changes(text: str) -> list[TreeChange]:
