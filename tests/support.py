@@ -22,7 +22,7 @@ from daemons import OwnDaemon, workers_of
 from forkserver import ForkServer
 from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
-from rookery.config.project import find_root
+from rookery.config.project import database_path, find_root
 from rookery.daemon.routing import THREAD, route
 from rookery.ops.context import Context
 from rookery.sessions.credentials import MARK
@@ -271,6 +271,13 @@ def refusal(run: Callable[[], object]) -> str:
         run()
     assert caught.value.exit_status == 1
     return caught.value.code
+
+
+def touch_database(root: Path) -> None:
+    """Make a folder look like a project: without a database no part of its state is made."""
+    path = Path(database_path(str(root)))
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
 
 
 def everything(db: Database) -> dict[str, list[tuple[Any, ...]]]:

@@ -125,7 +125,7 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.ops.store", "sessions"): "who calls is proved at every call, below the room of sessions",
     ("rookery.ops.store", "turns"): "who calls is proved at every call, below the room of sessions",
     ("rookery.ops.store", "merge_leases"): "whether a project was moved is decided before its state may be used",
-    ("rookery.tasks.scope_store", "sessions"): "what an agent may change is asked where a task is handed in, below",
+    ("rookery.tasks.scope.store", "sessions"): "what an agent may change is asked where a task is handed in, below",
     ("rookery.mail.store", "turns"): "mail is new again once the turn that saw it has ended: a part of every check",
     ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",

@@ -14,6 +14,7 @@ from rookery.hooks.settings import _write
 from rookery.tasks.transfer import _write_whole
 from rookery.vcs import cage
 from served import Served, make_call
+from support import touch_database
 
 
 def test_many_threads_write_one_file_and_it_is_always_whole(tmp_path: Path) -> None:
@@ -44,6 +45,7 @@ def test_writers_that_rename_at_the_same_moment_do_not_harm_each_other(
         rename(source, target)
 
     monkeypatch.setattr(os, "replace", replace)
+    touch_database(tmp_path)
     for write in (
         lambda: cage.keep(str(tmp_path), "ada", ["bwrap"], "/common"),
         lambda: _write(str(tmp_path / "settings.json"), "{}"),

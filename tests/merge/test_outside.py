@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from conftest import git
-from rookery.tasks import outside as scopes
 from rookery.tasks.model import OutsideFile
-from rookery.tasks.outside import Outside, OutsideFiles
-from rookery.tasks.scope_store import BranchScope
+from rookery.tasks.scope import outside as scopes
+from rookery.tasks.scope.outside import Outside, OutsideFiles
+from rookery.tasks.scope.store import BranchScope
 from support import Ran, wait_until
 
 from .yard import DONE, Yard

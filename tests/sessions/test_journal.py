@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rookery.sessions import journal
-from support import child_environ
+from support import child_environ, touch_database
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    (tmp_path / ".rookery").mkdir()
+    touch_database(tmp_path)
     return str(tmp_path)
 
 

@@ -9,6 +9,7 @@ import pytest
 from rookery.vcs import cage
 from rookery.vcs.detect import detect
 from rookery.vcs.git.repository import GitStore
+from support import touch_database
 
 GIT = ["git", "--no-pager"]
 
@@ -18,6 +19,7 @@ def worktree(repo: Path) -> Path:
     """A folder in the place of an agent's worktree, with a cage that says that it was used."""
     folder = repo / ".rookery" / "worktrees" / "bee"
     (folder / "deep").mkdir(parents=True)
+    touch_database(repo)
     words = ["sh", "-c", 'echo caged "$@"', "cage"]
     cage.keep(str(repo), "bee", words, str(repo / ".git"))
     return folder

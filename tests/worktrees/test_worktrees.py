@@ -15,6 +15,7 @@ from rookery.vcs.model import RefMoved
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState, WrongWorktree
 from selection import Sample
+from support import touch_database
 from vcs.repositories import KINDS, run
 
 BRANCH = "rook/ann/task"
@@ -176,6 +177,7 @@ def test_a_checkout_on_the_wrong_branch_or_commit_is_loud(place: Place) -> None:
 def test_a_bare_repository_has_worktrees_too(git_place: Place, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
     run(tmp_path, "git", "clone", "-q", "--bare", str(git_place.root), str(bare))
+    touch_database(bare)
     usual, session = git_place.context(), git_place.session("ann")
     ctx = Context.at(str(bare), usual.db, usual.config)
     worktrees.create(ctx, session)

@@ -37,9 +37,10 @@ from rookery.sessions.model import (
     TaskTaken,
     check_new_name,
 )
-from rookery.tasks import lifecycle, scope_store, service
+from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
+from rookery.tasks.scope import store as scope_store
 from rookery.tasks.store import Author
 from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of

@@ -20,7 +20,7 @@ from rookery.roles.catalog import list_roles
 from rookery.sessions import store
 from rookery.sessions.model import ScopeTaken, Session
 from rookery.tasks import store as tasks
-from rookery.tasks.outside import list_names
+from rookery.tasks.scope.outside import list_names
 from rookery.turns.instructions import Sibling, describe_sibling
 
 _SHOWN = 3

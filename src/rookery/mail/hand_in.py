@@ -15,9 +15,9 @@ from rookery.mail.validation import check_payload, check_type
 from rookery.ops.context import Context
 from rookery.ops.model import Caller
 from rookery.sessions import store as sessions
-from rookery.tasks import outside as scopes
-from rookery.tasks import scope_store
-from rookery.tasks.outside import Outside
+from rookery.tasks.scope import outside as scopes
+from rookery.tasks.scope import store as scope_store
+from rookery.tasks.scope.outside import Outside
 
 _DONE, _READY = "worker_done", "merge_ready"
 _SHOWN_FILES = 50

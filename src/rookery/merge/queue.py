@@ -17,7 +17,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import MergeBusy, NothingToLand, Outcome
 from rookery.merge.person import closing
 from rookery.merge.run import Run
-from rookery.tasks import outside as scopes
+from rookery.tasks.scope import outside as scopes
 
 _LOOK_AGAIN = 1.0
 """After how many seconds to look again: a killed merger makes no commit that would wake us."""
@@ -78,7 +78,7 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
     cleanup.tidy(merger)
     closing.tidy(merger)
     # The result also names what another process has settled meanwhile.
-    entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.seen, *only)))
+    entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.progress.seen, *only)))
     return Outcome(base, entries, merger.gate_runs, tuple(run.flaky))
 
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from contextlib import suppress
 
-from rookery.base.errors import RookError
 from rookery.base.text import one_line
 from rookery.config import steps
-from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import GateReport
-from rookery.merge.landing import completion, land, messages, rebase_requests
+from rookery.merge.landing import land
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, outside_of, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
@@ -27,25 +24,23 @@ from rookery.merge.landing.land import Held
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
-    BUSY,
     CONFLICT,
     EMPTY,
     FLAKY,
     GATE,
     GONE,
     HUMAN,
-    LANDING,
     MERGE,
     OUTSIDE,
     PROTECTED,
     RESOLVING,
-    TESTING,
     VERDICTS,
     Entry,
     GateRun,
 )
 from rookery.merge.person import closing, handback
 from rookery.merge.person.model import OpenConflict, shown_place
+from rookery.merge.progress import Progress
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
@@ -62,7 +57,6 @@ SEASON = 20
 _PRIOR_RUNS, _PRIOR_FAILURES = 16, 1.0
 """What is assumed before there is a history: one in sixteen fails."""
 _MOST_REBUILDS = 20
-_MOST_FILES = 200
 
 
 def batch_size(gated: int, failed: int, most: int) -> int:
@@ -77,10 +71,9 @@ class Run:
     def __init__(self, merger: Merger, lease: Lease, only: Collection[str]) -> None:
         self.merger = merger
         self.lease = lease
+        self.progress = Progress(merger, lease)
         self.only = frozenset(only)
-        self.seen: dict[str, None] = {}
         self.flaky: dict[str, None] = {}
-        self._held: set[str] = set()
         self._outside: dict[tuple[str, str], tuple[OutsideFile, ...]] = {}
         self._rebuilds = 0
         self._size = self._sized_at = 0
@@ -89,8 +82,8 @@ class Run:
         """Go on until nothing is left that could land."""
         for entry in land.recover(self.merger, self.lease):
             if not self.only or entry.id in self.only:
-                self.seen[entry.id] = None
-        self._follow_up()
+                self.progress.seen[entry.id] = None
+        self.progress.follow_up()
         closing.pick_up(self.merger, self.lease.base)
         while queued := self._queued():
             entries, resolved = self._without_open(self._landable(queued))
@@ -110,7 +103,7 @@ class Run:
         return [
             entry
             for entry in store.queue(self.merger.ctx.db, self.lease.base)
-            if entry.id not in self._held and (not self.only or entry.id in self.only)
+            if entry.id not in self.progress.held and (not self.only or entry.id in self.only)
         ]
 
     def _landable(self, entries: list[Entry]) -> list[Entry]:
@@ -122,16 +115,16 @@ class Run:
             tip = tips.get(entry.branch)
             refusal = why_refused(self.merger.ctx.db, entry)
             if tip is None:
-                self._fail(entry, GONE, f"there is no branch {entry.branch}")
+                self.progress.fail(entry, GONE, f"there is no branch {entry.branch}")
             elif refusal:
-                self._withdraw(entry, refusal)
+                self.progress.withdraw(entry, refusal)
             elif entry.branch not in landed:
                 if not self._refuse_outside(entry, tip):
                     landable.append(entry.replace(tip=tip, outside=self._outside[entry.id, tip]))
             elif self._has_own_work(entry, tip):
-                self._note_landed(entry, tip)
+                self.progress.note_landed(entry, tip)
             else:
-                self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
+                self.progress.fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
         return landable
 
     def _is_base_in_use(self, entries: list[Entry]) -> bool:
@@ -140,7 +133,7 @@ class Run:
             check_free(self.merger.merging.store, self.lease.base)
         except BranchInUse as error:
             for entry in entries:
-                self._hold_one(entry.id, land.in_use(error))
+                self.progress.hold(entry.id, land.in_use(error))
             return True
         return False
 
@@ -162,7 +155,7 @@ class Run:
             try:
                 built = build(self.merger, entry, onto)
             except Unclear as error:
-                self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+                self.progress.fail(entry, EMPTY, f"{error.message}; {error.hint}")
                 continue
             if isinstance(built, Case):
                 clashes.append(built)
@@ -173,25 +166,15 @@ class Run:
                     break
         if stack and not self.merger.ctx.config.gates:
             return stack, clashes  # nothing takes time, so the step that begins the landing takes them
-        taken = self._take([item.entry for item in (stack or clashes[:1])])
+        taken = self.progress.take([item.entry for item in (stack or clashes[:1])])
         return [candidate.replace(entry=taken[candidate.entry.id]) for candidate in stack], clashes
 
     def _batch_size(self) -> int:
-        if self._size == 0 or len(self.seen) >= self._sized_at + SEASON:
+        if self._size == 0 or len(self.progress.seen) >= self._sized_at + SEASON:
             gated, failed = store.recent_failures(self.merger.ctx.db, WINDOW)
             self._size = batch_size(gated, failed, self.merger.ctx.config.merge.batch)
-            self._sized_at = len(self.seen)
+            self._sized_at = len(self.progress.seen)
         return self._size
-
-    def _take(self, entries: list[Entry]) -> dict[str, Entry]:
-        with leases.writing(self.merger, self.lease) as db:
-            taken = {
-                entry.id: self.merger.change(store.get(db, entry.id), "take", tip=entry.tip, outside=entry.outside)
-                for entry in entries
-            }
-        self.seen.update(dict.fromkeys(taken))
-        steps.reached("taken")
-        return taken
 
     def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
         """Land a stack, or find out which of it is bad. `is_red` if the stack as a whole is known to fail."""
@@ -208,19 +191,19 @@ class Run:
         half = len(stack) // 2
         left, right = stack[:half], stack[half:]
         if self._gate(left).failed is not None:
-            self._put_back(right)
+            self.progress.put_back(right)
             self._settle(left, is_red=True)
         elif self._land(left):
             self._settle(right, is_red=True)
         else:
-            self._put_back(right)
+            self.progress.put_back(right)
 
     def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
         status = f" (exit status {failed.status})" if failed.status is not None else ""
         reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
-        self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
+        self.progress.fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
 
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> GateReport:
         """What the gates say of the last of a stack, that is of all of it."""
@@ -232,16 +215,16 @@ class Run:
 
     def _land(self, stack: list[Candidate]) -> bool:
         """Land a green stack. False if the base moved or a checkout blocks it: then it is queued or held."""
-        self.seen.update((candidate.entry.id, None) for candidate in stack)
+        self.progress.seen.update((candidate.entry.id, None) for candidate in stack)
         try:
             landed = land.land(self.merger, self.lease, stack)
         except Withdrawn:  # the next pass takes out of the queue what may not land any more
-            self._put_back(stack)
+            self.progress.put_back(stack)
             return False
         except RefMoved:
             self._rebuilds += 1
             if self._rebuilds <= _MOST_REBUILDS:
-                self._put_back(stack)
+                self.progress.put_back(stack)
                 return False
             landed = Held(f"{self.lease.base} moved {self._rebuilds} times while it was being landed on")
         if isinstance(landed, Held):
@@ -250,7 +233,7 @@ class Run:
         for entry in landed:
             commit = str(entry.candidate)[:12]
             self.merger.say(f"{entry.branch} has landed on {entry.base} as {commit} ({entry.tier})\n")
-        self._follow_up()
+        self.progress.follow_up()
         return True
 
     def _hold(self, stack: list[Candidate], held: Held) -> None:
@@ -260,18 +243,9 @@ class Run:
         waiting = [candidate for candidate, paths in zip(stack, touched, strict=True) if blocked & set(paths)] or stack
         for candidate in stack:
             if candidate not in waiting:
-                self._put_back([candidate])
+                self.progress.put_back([candidate])
                 continue
-            self._hold_one(candidate.entry.id, held)
-
-    def _hold_one(self, merge_id: str, held: Held) -> None:
-        self._held.add(merge_id)
-        self._change(merge_id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
-
-    def _put_back(self, stack: list[Candidate]) -> None:
-        for candidate in stack:
-            if store.get(self.merger.ctx.db, candidate.entry.id).state in (TESTING, LANDING):
-                self._change(candidate.entry.id, "put back")
+            self.progress.hold(candidate.entry.id, held)
 
     def _resolve(self, clash: Case) -> None:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
@@ -291,36 +265,36 @@ class Run:
             gate_reason = f", and what resolved it did not pass {failed.name}"
         kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.conflicts))
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
-        self._fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
+        self.progress.fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
 
     def _without_open(self, entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]]]:
         """The entries without those whose conflict a person has open, and what persons have committed of these."""
         others, resolved, unfinished = handback.split(self.merger, entries)
         for entry in unfinished:
-            self._held.add(entry.id)
+            self.progress.held.add(entry.id)
             if entry.kind != RESOLVING:
                 reason = f"being resolved by a person in {shown_place(entry.id)}"
-                self._change(entry.id, "resolve", kind=RESOLVING, reason=reason)
+                self.progress.change(entry.id, "resolve", kind=RESOLVING, reason=reason)
         return others, resolved
 
     def _hand_in(self, entry: Entry, conflict: OpenConflict, commit: str) -> None:
         """Land what a person has committed to resolve a conflict, gated as every result is."""
         merger = self.merger
-        entry = self._take([entry])[entry.id]
+        entry = self.progress.take([entry])[entry.id]
         try:
             handed = handback.hand_in(merger, entry, conflict, commit)
         except Unclear as error:
-            self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+            self.progress.fail(entry, EMPTY, f"{error.message}; {error.hint}")
             return
         if isinstance(handed, handback.Unfinished):
-            self._held.add(entry.id)
-            self._change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)
+            self.progress.held.add(entry.id)
+            self.progress.change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)
             merger.say(f"{entry.branch} waits: {handed.reason}\n")
             return
         if isinstance(handed, handback.Again):
             paths = tuple(conflict.path for conflict in handed.conflicts)
             where = f" in {_files(paths)}" if paths else ""
-            self._fail(entry, CONFLICT, f"{handed.reason}{where}", paths, tier=HUMAN)
+            self.progress.fail(entry, CONFLICT, f"{handed.reason}{where}", paths, tier=HUMAN)
             return
         if handed.remark:
             merger.say(f"{entry.branch}: {handed.remark}\n")
@@ -334,16 +308,6 @@ class Run:
         handed.case.refuse(merger, failed)
         self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
 
-    def _note_landed(self, entry: Entry, tip: str) -> None:
-        """A person has landed it by hand."""
-        merger = self.merger
-        taken = self._take([entry.replace(tip=tip)])[entry.id]
-        around = completion.look_around(merger, [taken])
-        with leases.writing(merger, self.lease):
-            ready = merger.change(taken, "go ahead", candidate=tip, base_before=None, tier=None)
-            land.record_landed(merger, ready, merger.ctx.now(), around)
-        self._follow_up()
-
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:
         """True if a candidate brings nothing that its base lacks; `is_on_base` if no other candidate is below it.
 
@@ -355,7 +319,7 @@ class Run:
         if self.merger.ctx.config.merge.strategy == MERGE and not merging.store.contains(entry.tip, candidate.onto):
             return False
         if is_on_base:
-            self._note_landed(entry, entry.tip)
+            self.progress.note_landed(entry, entry.tip)
         return True
 
     def _refuse_protected(self, candidate: Candidate) -> bool:
@@ -363,7 +327,7 @@ class Run:
         paths = protected_paths(self._changed(candidate))
         if paths:
             reason = f"it changes {_files(paths)}, which no branch may: take that out, or change the base yourself"
-            self._fail(candidate.entry, PROTECTED, reason, paths)
+            self.progress.fail(candidate.entry, PROTECTED, reason, paths)
         return bool(paths)
 
     def _refuse_outside(self, entry: Entry, tip: str) -> bool:
@@ -375,37 +339,13 @@ class Run:
             outside = outside_of(self.merger, entry.branch, tip, self.lease.base)
             if outside is not None and outside.unexplained:
                 reason = f"{outside.describe()}, and no reason is given"
-                self._fail(entry, OUTSIDE, reason, outside.unexplained, tip=tip, outside=outside.files)
+                self.progress.fail(entry, OUTSIDE, reason, outside.unexplained, tip=tip, outside=outside.files)
                 return True
             self._outside[entry.id, tip] = () if outside is None else outside.files
         return False
 
     def _changed(self, candidate: Candidate) -> tuple[str, ...]:
         return self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
-
-    def _withdraw(self, entry: Entry, reason: str) -> None:
-        """Take an entry out of the queue that may not land any more."""
-        self._change(entry.id, "cancel", reason=reason)
-        self.merger.say(f"{entry.branch} does not land: {reason}\n")
-
-    def _follow_up(self) -> None:
-        with suppress(RookError):  # it has landed, whatever becomes of the mail
-            rebase_requests.follow_up(self.merger, self.lease.base)
-
-    def _fail(
-        self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: object
-    ) -> None:
-        """Take a branch out of the queue, and tell its agent and lead why."""
-        changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
-        with self.merger.ctx.db.write():
-            failed = self._change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
-            messages.tell_failed(self.merger, failed, output)
-        self.merger.say(f"{failed.branch} could not land: {reason}\n")
-
-    def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
-        self.seen[merge_id] = None
-        with leases.writing(self.merger, self.lease) as db:
-            return self.merger.change(store.get(db, merge_id), step, **changes)
 
 
 def _files(paths: tuple[str, ...]) -> str:

@@ -22,7 +22,7 @@ from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
-from rookery.tasks.outside import Outside
+from rookery.tasks.scope.outside import Outside
 
 _EVENTS = 200
 _LAST_BYTES = 16_000

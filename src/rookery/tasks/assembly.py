@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rookery.db.database import Database
-from rookery.tasks import scope_store, store
+from rookery.tasks import store
 from rookery.tasks.model import MAX_DEPTH, Learning, Task, TaskView
+from rookery.tasks.scope import store as scope_store
 
 
 def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:

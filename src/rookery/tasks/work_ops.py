@@ -17,10 +17,10 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
 from rookery.tasks import landed, lifecycle, listing_store, store
-from rookery.tasks import outside as scopes
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
+from rookery.tasks.scope import outside as scopes
 from rookery.tasks.store import Author
 from rookery.vcs.backend import Vcs
 from rookery.vcs.git.in_progress import check_free

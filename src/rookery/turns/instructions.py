@@ -16,7 +16,7 @@ from rookery.roles.messages import TYPES
 from rookery.roles.model import Role
 from rookery.sessions.model import Session, Settings
 from rookery.tasks.model import TaskView
-from rookery.tasks.outside import list_names
+from rookery.tasks.scope.outside import list_names
 
 MARK = "<!-- written by rook; not part of the repository -->"
 _FOR_ALL = ("status", "question", "result", "error", "escalation")

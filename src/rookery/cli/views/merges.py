@@ -39,7 +39,7 @@ from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, 
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
-from rookery.tasks.outside import describe_files
+from rookery.tasks.scope.outside import describe_files
 
 _SHOWN_FILES = 3
 _MOST_CONFLICTS = 20

@@ -22,7 +22,7 @@ from rookery.tasks.model import (
     TaskTree,
     TaskView,
 )
-from rookery.tasks.outside import describe_files
+from rookery.tasks.scope.outside import describe_files
 
 _MARKS: dict[str, Span] = {
     PENDING: ("○", ""),

@@ -16,7 +16,7 @@ from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
-from rookery.tasks.outside import describe_files
+from rookery.tasks.scope.outside import describe_files
 from rookery.vcs.git.landed import reverted_commits
 from rookery.vcs.git.merge_tree import Conflict
 from rookery.vcs.git.merging import Merging

@@ -22,10 +22,10 @@ from rookery.merge.model import FAILED as DID_NOT_LAND
 from rookery.merge.model import OPEN, OUTSIDE, UNDONE, Entry, Skipped
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session
-from rookery.tasks import scope_store
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
-from rookery.tasks.outside import Outside, find_outside
+from rookery.tasks.scope import store as scope_store
+from rookery.tasks.scope.outside import Outside, find_outside
 from rookery.vcs.ref_names import AGENT_BRANCHES
 
 _IN_REVIEW = (PENDING_REVIEW, APPROVED)

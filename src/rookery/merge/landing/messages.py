@@ -18,7 +18,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import CONFLICT, OUTSIDE, Entry
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
-from rookery.tasks.outside import describe_files
+from rookery.tasks.scope.outside import describe_files
 
 _SHOWN_FILES = 50
 _SHOWN_CHARACTERS = 4000

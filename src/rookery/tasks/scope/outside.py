@@ -15,9 +15,9 @@ from rookery.base.file_scope import outside_scope, quote_name
 from rookery.base.record import Record
 from rookery.base.text import check_text, one_line
 from rookery.db.database import Database
-from rookery.tasks import scope_store
 from rookery.tasks.model import OutsideFile
-from rookery.tasks.scope_store import BranchScope
+from rookery.tasks.scope import store as scope_store
+from rookery.tasks.scope.store import BranchScope
 from rookery.vcs.backend import Vcs
 
 MAX_REASON = 4_000

@@ -1,0 +1,1 @@
+"""What the agent of a branch may change, and the files besides for which there is a reason."""
