@@ -202,7 +202,7 @@ class GateRun(Record):
     name: str
     tree: str
     verdict: str
-    """`passed`, `failed`, `flaky` (failed, then passed), `timeout` or `overran` (it wrote too much)."""
+    """`passed`, `failed`, `flaky` (failed, then passed), `timeout`, `overran` (it wrote too much) or `memory`."""
     status: int | None
     seconds: float
     log: str
@@ -216,13 +216,14 @@ class GateRun(Record):
         return self.verdict in (PASSED, FLAKY)
 
 
-PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN = "passed", "failed", "flaky", "timeout", "overran"
+PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN, MEMORY = "passed", "failed", "flaky", "timeout", "overran", "memory"
 VERDICTS = {
     PASSED: "passed",
     FLAKY: "passed at the second try",
     FAILED_GATE: "failed",
     TIMEOUT: "did not end in time",
     OVERRAN: "wrote too much",
+    MEMORY: "used too much memory",
 }
 """The verdicts in a sentence."""
 

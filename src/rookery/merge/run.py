@@ -4,6 +4,10 @@ Branches that do not conflict are stacked and gated once. A gate over a batch sa
 something in it is bad; so batches are large while little fails, and small when much does. A red stack is halved until
 the culprit is alone, and what is green lands at once. If the left half is green, the right one is red without another
 run. Branches that conflict are resolved one by one, when nothing clean is left.
+
+With several slots (`merge/gates/slots.py`), several batches are stacked on top of each other, and a red stack is cut
+into more than two: every prefix is gated at the same time, in the hope that what is below it is good. Only a prefix
+whose own files passed lands, on the base that it was built on.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
-from rookery.merge.gates.service import GateReport
+from rookery.merge.gates import slots
+from rookery.merge.gates.service import Gated, GateReport
 from rookery.merge.landing import land, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
@@ -128,7 +133,7 @@ class Run:
         clashes: list[Case] = []
         onto = self.merger.merging.tip(self.lease.base)
         assert onto is not None  # noqa: S101 - it was there when the lease was taken
-        size = self._batch_size()
+        size = self._batch_size() * slots.count(self.merger.ctx)
         for entry in entries:
             try:
                 built = build(self.merger, entry, onto)
@@ -163,25 +168,34 @@ class Run:
 
     def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
         """Land a stack, or find out which of it is bad. `is_red` if the stack as a whole is known to fail."""
-        is_single = len(stack) == 1
-        if is_single or not is_red:
-            # Alone, a branch gets its retries, also after it failed as a part of a batch.
-            report = self._gate(stack, retries=self.merger.ctx.config.merge.retries if is_single else 0)
-            if report.failed is None:
-                self._land(stack)
-                return
-            if is_single:
-                self._fail_gate(stack[0], report.failed)
-                return
-        half = len(stack) // 2
-        left, right = stack[:half], stack[half:]
-        if self._gate(left).failed is not None:
-            self._put_back(right)
-            self._settle(left, is_red=True)
-        elif self._land(left):
-            self._settle(right, is_red=True)
+        if len(stack) == 1:
+            self._settle_single(stack[0])
+            return
+        cuts = self._cuts(len(stack), is_red)
+        reports = self._gate_prefixes(stack, cuts)
+        green = max((cut for cut, report in zip(cuts, reports, strict=True) if report.failed is None), default=0)
+        red = min((cut for cut in (*cuts, len(stack)) if cut > green), default=green)
+        self._put_back(stack[red:])
+        if green and not self._land(stack[:green]):
+            self._put_back(stack[green:red])
+        elif green < red:
+            self._settle(stack[green:red], is_red=True)
+
+    def _cuts(self, length: int, is_red: bool) -> list[int]:
+        """After how many candidates to cut a stack: what is below each cut is gated, all at the same time."""
+        if is_red:
+            parts = min(slots.count(self.merger.ctx) + 1, length)
+            return [length * part // parts for part in range(1, parts)]
+        size = self._batch_size()
+        return [*range(size, length, size), length]
+
+    def _settle_single(self, candidate: Candidate) -> None:
+        """Alone, a branch gets its retries, also after it failed as a part of a batch."""
+        failed = self._gate(candidate, retries=self.merger.ctx.config.merge.retries).failed
+        if failed is None:
+            self._land([candidate])
         else:
-            self._put_back(right)
+            self._fail_gate(candidate, failed)
 
     def _fail_gate(self, candidate: Candidate, failed: GateRun) -> None:
         status = f" (exit status {failed.status})" if failed.status is not None else ""
@@ -190,10 +204,18 @@ class Run:
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
         self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
 
-    def _gate(self, stack: list[Candidate], *, retries: int = 0) -> GateReport:
-        """What the gates say of the last of a stack, that is of all of it."""
-        commit, at = stack[-1].commit, stack[0].onto
-        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries)
+    def _gate(self, candidate: Candidate, *, retries: int) -> GateReport:
+        """What the gates say of a candidate on the base."""
+        commit, at = candidate.commit, candidate.onto
+        return self._note(gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries))
+
+    def _gate_prefixes(self, stack: list[Candidate], cuts: list[int]) -> list[GateReport]:
+        """What the gates say of the stack up to each cut."""
+        base, at = self.lease.base, stack[0].onto
+        gated = [Gated(stack[cut - 1].commit, base, at, _label(stack[:cut])) for cut in cuts]
+        return [self._note(report) for report in gates.run_gates_on_all(self.merger, gated)]
+
+    def _note(self, report: GateReport) -> GateReport:
         self.flaky.update((run.name, None) for run in report.runs if run.verdict == FLAKY and not run.is_cached)
         steps.reached("gated")
         return report
@@ -246,7 +268,7 @@ class Run:
         for candidate, case in resolving.attempts(merger, clash.replace(entry=entry)):
             if self._refuse_protected(candidate):
                 return
-            failed = self._gate([candidate], retries=merger.ctx.config.merge.retries).failed
+            failed = self._gate(candidate, retries=merger.ctx.config.merge.retries).failed
             if failed is None:
                 case.record(merger)
                 self._land([candidate])
@@ -315,6 +337,12 @@ class Run:
         self.seen[merge_id] = None
         with leases.writing(self.merger, self.lease) as db:
             return self.merger.change(store.get(db, merge_id), step, **changes)
+
+
+def _label(stack: list[Candidate]) -> str:
+    """The last branch of a stack, and how many are below it."""
+    below = f"+{len(stack) - 1}" if len(stack) > 1 else ""
+    return f"{stack[-1].entry.branch}{below}"
 
 
 def _files(paths: tuple[str, ...]) -> str:

@@ -9,9 +9,9 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Paragraph, Table, line, short, text
 from rookery.merge.gates.ops import GateSummary
 from rookery.merge.gates.service import GateReport
-from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
+from rookery.merge.model import FAILED_GATE, FLAKY, MEMORY, OVERRAN, PASSED, TIMEOUT, GateRun
 
-_STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad"}
+_STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad", MEMORY: "bad"}
 _SHOWN_LINES = 20
 
 
