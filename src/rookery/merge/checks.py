@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
+from rookery.merge.gates.service import run_gates_on_base
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
+from rookery.merge.model import (
+    BASE_GATE,
+    FLAKY,
+    LANDING,
+    OPEN,
+    PASSED,
+    TESTING,
+    WAITING,
+    GateRun,
+    way_out,
+)
 from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
+_SHOWN_LINES = 10
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
@@ -35,6 +47,7 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _git(merger)
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
+        yield from _broken_bases(merger)
         yield _gates(merger)
 
 
@@ -44,6 +57,37 @@ def _gates(merger: Merger) -> Finding:
         return Finding(_CATEGORY, "gates", OK, gates)
     hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
     return Finding(_CATEGORY, "gates", WARNING, "no gate is set: everything that merges lands", hint)
+
+
+def try_gates(place: Place, say: Callable[[str], object]) -> Iterator[Finding]:
+    """Run every gate on the base, in a checkout of its own; also if it has passed there before."""
+    if place.root is None or not is_project(place.root):
+        return
+    with closing(Database.open(database_path(place.root))) as db:
+        merger = Merger(Context.at(place.root, db), "doctor", say)
+        if not merger.ctx.config.gates:
+            yield _gates(merger)
+            return
+        base = merger.base()
+        for gate in merger.ctx.config.gates:
+            runs = run_gates_on_base(merger, base, only=[gate.name], fresh=True).runs
+            yield _tried(base, runs[0]) if runs else _untried(base, gate.name)
+
+
+def _untried(base: str, name: str) -> Finding:
+    return Finding(_CATEGORY, f"gate {name}", OK, f"{base} has none of its paths")
+
+
+def _tried(base: str, run: GateRun) -> Finding:
+    message = f"{run.result} on {base} in {run.seconds:.1f} s"
+    if run.verdict == PASSED:
+        return Finding(_CATEGORY, f"gate {run.name}", OK, message)
+    output = "\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:])
+    message += f"; its output is in {run.log}"
+    if run.verdict == FLAKY:
+        hint = "it failed and passed on the same files; a branch may fail by chance"
+        return Finding(_CATEGORY, f"gate {run.name}", WARNING, message, hint, output=output)
+    return Finding(_CATEGORY, f"gate {run.name}", ERROR, message, way_out(base), output=output)
 
 
 def _git(merger: Merger) -> Finding:
@@ -68,11 +112,19 @@ def _cut_off(merger: Merger, root: str) -> Finding:
 
 
 def _waiting(merger: Merger) -> Finding:
-    waiting = store.select(merger.ctx.db, states=(WAITING,))
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind != BASE_GATE]
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
     hint = "remove the cause (files that block it: commit or stash them), then `rook merge run`"
     return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
+
+
+def _broken_bases(merger: Merger) -> Iterator[Finding]:
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind == BASE_GATE]
+    for base in dict.fromkeys(entry.base for entry in waiting):
+        held = [entry for entry in waiting if entry.base == base]
+        problem = f"{len(held)} wait: {held[0].reason}; its output is in {held[0].log}"
+        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base))
 
 
 def _settle(root: str, bases: list[str]) -> str:

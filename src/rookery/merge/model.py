@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,8 @@ MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
 """Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, or it
 changes Rookery's own folder."""
+BASE_GATE = "base_gate"
+"""The base itself fails a gate, so that no branch can be judged by it: it waits."""
 UNDOING = "undoing"
 
 
@@ -100,6 +103,8 @@ class Entry(Record):
     """When those whose work it touches were asked to rebase."""
     forced: bool = False
     """A person landed it although its task was given up or had a later attempt; it completes nothing."""
+    log: str | None = None
+    """The output of the gate that keeps it from landing."""
 
     @property
     def is_open(self) -> bool:
@@ -156,6 +161,8 @@ class Outcome(Record):
     """What `merge --all` left alone."""
     predicted: tuple[Predicted, ...] = ()
     """What would become of every branch, with `--dry-run`; then nothing else was done."""
+    failed_gates: tuple[FailedGate, ...] = ()
+    """For every entry that a gate kept from landing, its run."""
 
     @property
     def exit_status(self) -> int:
@@ -214,6 +221,42 @@ class GateRun(Record):
     def is_ok(self) -> bool:
         """True if work may land with this verdict."""
         return self.verdict in (PASSED, FLAKY)
+
+    @property
+    def result(self) -> str:
+        """Its verdict in a sentence."""
+        status = f" (exit status {self.status})" if self.status else ""
+        return f"{VERDICTS[self.verdict]}{status}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGate(Record):
+    """The run of a gate that kept an entry from landing."""
+
+    merge_id: str
+    branch: str
+    is_base: bool
+    """It ran on the base itself, and fails there too."""
+    run: GateRun
+
+
+def way_out(base: str) -> str:
+    """What a person does about a base that fails a gate."""
+    return (
+        f"fix {base}, or land the branch that does by name (`rook merge --branch NAME`); if something is missing in a "
+        "fresh checkout, such as installed packages, name the command that makes it in `provision.setup`. Then "
+        "`rook merge run` lands what waits"
+    )
+
+
+def is_alike(one: GateRun, other: GateRun) -> bool:
+    """True if two runs of one gate seem to fail for the same reason: the same end of output, but for numbers."""
+    return _pattern(one) == _pattern(other)
+
+
+def _pattern(run: GateRun) -> tuple[str, str, int | None, str]:
+    # Names of scratch folders, commits, times and counts differ from run to run.
+    return run.name, run.verdict, run.status, re.sub(r"gate-\w+-\w+|\b[0-9a-f]{7,}\b|\d+", "#", run.last_lines)
 
 
 PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN, MEMORY = "passed", "failed", "flaky", "timeout", "overran", "memory"

@@ -14,7 +14,7 @@ from rookery.merge.landing import cleanup, completion, land, rebase_requests
 from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import MergeBusy, NothingToLand, Outcome
+from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, NothingToLand, Outcome
 from rookery.merge.run import Run
 
 _LOOK_AGAIN = 1.0
@@ -68,7 +68,12 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
     cleanup.tidy(merger)
     # The result also names what another process has settled meanwhile.
     entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.seen, *only)))
-    return Outcome(base, entries, merger.gate_runs, tuple(run.flaky))
+    failed_gates = tuple(run.failed_gates[entry.id] for entry in entries if _is_kept_by_gate(entry, run))
+    return Outcome(base, entries, merger.gate_runs, tuple(run.flaky), failed_gates=failed_gates)
+
+
+def _is_kept_by_gate(entry: Entry, run: Run) -> bool:
+    return entry.id in run.failed_gates and entry.state in (FAILED, WAITING)
 
 
 def _await_lease(merger: Merger, base: str, only: Collection[str]) -> Lease | None:

@@ -20,6 +20,7 @@ from rookery.base.errors import RookError
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
+from rookery.merge.base_gates import BaseGates
 from rookery.merge.gates import service as gates
 from rookery.merge.gates import slots
 from rookery.merge.gates.service import Gated, GateReport
@@ -31,6 +32,7 @@ from rookery.merge.landing.land import Held
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
+    BASE_GATE,
     BUSY,
     CONFLICT,
     EMPTY,
@@ -42,9 +44,10 @@ from rookery.merge.model import (
     MERGE,
     PROTECTED,
     TESTING,
-    VERDICTS,
     Entry,
+    FailedGate,
     GateRun,
+    is_alike,
 )
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
@@ -77,7 +80,10 @@ class Run:
         self.only = frozenset(only)
         self.seen: dict[str, None] = {}
         self.flaky: dict[str, None] = {}
-        self._held: set[str] = set()
+        self.failed_gates: dict[str, FailedGate] = {}
+        self._held: dict[str, str] = {}
+        """The entries that wait, and the tree of the base that fails a gate if they wait for that."""
+        self._on_base = BaseGates(merger, lease.base)
         self._rebuilds = 0
         self._size = self._sized_at = 0
 
@@ -87,6 +93,8 @@ class Run:
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         self._follow_up()
+        if any(entry.kind == BASE_GATE for entry in self._queued()):
+            self._ask_base()  # if the base is still broken, nothing need be searched for culprits
         while queued := self._queued():
             entries = self._landable(queued)
             stack, clashes = self._stack(entries) if entries else ([], [])
@@ -96,11 +104,18 @@ class Run:
                 self._resolve(clashes[0])
 
     def _queued(self) -> list[Entry]:
+        now = self._on_base.tree() if any(self._held.values()) else ""
+        held = {merge_id for merge_id, tree in self._held.items() if tree in ("", now)}
         return [
             entry
             for entry in store.queue(self.merger.ctx.db, self.lease.base)
-            if entry.id not in self._held and (not self.only or entry.id in self.only)
+            if entry.id not in held and (not self.only or entry.id in self.only)
         ]
+
+    def _ask_base(self, *names: str) -> GateRun | None:
+        """The last run of these gates, or of all, on the base as it is; None if no gate has to do with its files."""
+        runs = self._note(self._on_base.ask(*names)).runs
+        return runs[-1] if runs else None
 
     def _landable(self, entries: list[Entry]) -> list[Entry]:
         """Entries as their branches are now; what is gone, empty or there already is settled at once."""
@@ -133,7 +148,9 @@ class Run:
         clashes: list[Case] = []
         onto = self.merger.merging.tip(self.lease.base)
         assert onto is not None  # noqa: S101 - it was there when the lease was taken
-        size = self._batch_size() * slots.count(self.merger.ctx)
+        # On a broken base one run of everything says whether a branch repairs it.
+        is_broken = self._on_base.failure() is not None
+        size = len(entries) if is_broken else self._batch_size() * slots.count(self.merger.ctx)
         for entry in entries:
             try:
                 built = build(self.merger, entry, onto)
@@ -168,6 +185,16 @@ class Run:
 
     def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
         """Land a stack, or find out which of it is bad. `is_red` if the stack as a whole is known to fail."""
+        broken = None if is_red else self._on_base.failure()
+        if broken is not None:
+            (report,) = self._gate_prefixes(stack, [len(stack)])
+            if report.failed is None:
+                self._land(stack)  # something in it repairs the base
+                return
+            if is_alike(report.failed, broken):
+                self._hold_for_base([candidate.entry for candidate in stack], broken)
+                return
+            is_red = True  # for another reason: one may repair the base, and another be bad
         if len(stack) == 1:
             self._settle_single(stack[0])
             return
@@ -198,11 +225,31 @@ class Run:
             self._fail_gate(candidate, failed)
 
     def _fail_gate(self, candidate: Candidate, failed: GateRun) -> None:
-        status = f" (exit status {failed.status})" if failed.status is not None else ""
-        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}"
+        """Blame the base if it fails the same gate, else the branch."""
+        on_base = self._ask_base(failed.name)
+        if on_base is not None and not on_base.is_ok:
+            self._hold_for_base([candidate.entry], on_base)
+            return
+        is_flaky = on_base is not None and on_base.verdict == FLAKY
+        flaky = f"; it is flaky: on {self.lease.base} itself it failed and passed on the same files" if is_flaky else ""
+        reason = f"the gate {failed.name} {failed.result}{flaky}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
-        self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
+        self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed, **commits)
+
+    def _hold_for_base(self, entries: list[Entry], on_base: GateRun) -> None:
+        """Let branches wait until the base passes a gate: no failure of theirs, and no attempt that counts."""
+        reason = f"{self.lease.base} itself fails this gate ({on_base.name}): it {on_base.result}"
+        for entry in entries:
+            with self.merger.ctx.db.write() as db:
+                is_new = store.get(db, entry.id).kind != BASE_GATE
+                changes = {"kind": BASE_GATE, "reason": reason, "files": (), "log": on_base.log}
+                held = self._change(entry.id, "hold", **changes)
+                if is_new:
+                    messages.tell_base_fails(self.merger, held, on_base.last_lines)
+            self._held[entry.id] = on_base.tree
+            self.failed_gates[entry.id] = FailedGate(entry.id, entry.branch, True, on_base)
+            self.merger.say(f"{entry.branch} waits: {reason}\n")
 
     def _gate(self, candidate: Candidate, *, retries: int) -> GateReport:
         """What the gates say of a candidate on the base."""
@@ -252,8 +299,9 @@ class Run:
             if candidate not in waiting:
                 self._put_back([candidate])
                 continue
-            self._held.add(candidate.entry.id)
-            self._change(candidate.entry.id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
+            self._held[candidate.entry.id] = ""
+            changes = {"kind": BUSY, "reason": held.reason, "files": held.paths[:_MOST_FILES], "log": None}
+            self._change(candidate.entry.id, "hold", **changes)
 
     def _put_back(self, stack: list[Candidate]) -> None:
         for candidate in stack:
@@ -264,7 +312,11 @@ class Run:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
         merger = self.merger
         entry = store.get(merger.ctx.db, clash.entry.id)
-        output = gate_reason = ""
+        broken = self._on_base.failure()
+        if broken is not None:  # no tier, least of all an agent, can do better than the base
+            self._hold_for_base([entry], broken)
+            return
+        refused: GateRun | None = None
         for candidate, case in resolving.attempts(merger, clash.replace(entry=entry)):
             if self._refuse_protected(candidate):
                 return
@@ -273,12 +325,16 @@ class Run:
                 case.record(merger)
                 self._land([candidate])
                 return
+            on_base = self._ask_base(failed.name)
+            if on_base is not None and not on_base.is_ok:
+                self._hold_for_base([entry], on_base)
+                return
             case.refuse(merger, failed)
-            output = failed.last_lines
-            gate_reason = f", and what resolved it did not pass {failed.name}"
+            refused = failed
         kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.conflicts))
+        gate_reason = "" if refused is None else f", and what resolved it did not pass {refused.name}"
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
-        self._fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
+        self._fail(entry, CONFLICT, reason, clash.paths, refused, tier=HUMAN)
 
     def _note_landed(self, entry: Entry, tip: str) -> None:
         """A person has landed it by hand."""
@@ -324,13 +380,22 @@ class Run:
             rebase_requests.follow_up(self.merger, self.lease.base)
 
     def _fail(
-        self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: str
+        self,
+        entry: Entry,
+        kind: str,
+        reason: str,
+        files: tuple[str, ...] = (),
+        gate: GateRun | None = None,
+        **more: str,
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
+        if gate is not None:
+            changes["log"] = gate.log
+            self.failed_gates[entry.id] = FailedGate(entry.id, entry.branch, False, gate)
         with self.merger.ctx.db.write():
             failed = self._change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
-            messages.tell_failed(self.merger, failed, output)
+            messages.tell_failed(self.merger, failed, "" if gate is None else gate.last_lines)
         self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:

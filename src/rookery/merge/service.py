@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
@@ -12,6 +10,7 @@ from rookery.base.page import Page
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
+from rookery.merge.gates.service import read_last_lines
 from rookery.merge.landing.eligibility import objection, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
@@ -21,8 +20,6 @@ from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 
 _EVENTS = 200
-_LAST_BYTES = 16_000
-_LAST_LINES = 20
 
 
 def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
@@ -129,7 +126,7 @@ def retry(merger: Merger, text: str) -> Entry:
         newest = store.newest(db, entry.branch, entry.base)
         if newest is not None and newest.is_open and newest.id != entry.id:
             return newest
-        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None}
+        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None, "log": None}
         return merger.change(store.get(db, entry.id), "retry", tip=tip, **blank)
 
 
@@ -184,12 +181,5 @@ def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
             continue  # it was never on a branch, and no ref keeps it any more
         runs = store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit))
         if runs:
-            return [run.replace(last_lines=_last_lines(run.log)) for run in reversed(runs)]
+            return [run.replace(last_lines=read_last_lines(run.log)) for run in reversed(runs)]
     return []
-
-
-def _last_lines(log: str) -> str:
-    with suppress(OSError), open(log, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
-        return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:])
-    return ""

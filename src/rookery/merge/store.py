@@ -75,6 +75,8 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if "state" in changes:
         raise ValueError("the step determines the state")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
+    if changes.get("log"):
+        changes["log"] = to_stored(root_of(db.path), changes["log"])
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
@@ -84,7 +86,7 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if db.changed != 1:
         raise LookupError(f"{entry.id} is no longer {entry.state}")
     publish(db, f"merge.{changes['state']}", entry.id, {"step": step, "set": changes}, actor=actor, at=at)
-    return entry.replace(**changes)
+    return _with_log(db, entry.replace(**changes))
 
 
 def force(db: Database, entry: Entry, *, actor: str, at: str) -> Entry:
@@ -275,4 +277,8 @@ def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:
     for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE {condition}", values):
         columns = dict(zip(Entry.field_names(), row, strict=True))
         columns |= {"files": tuple(json.loads(columns["files"])), "forced": bool(columns["forced"])}
-        yield Entry(**columns)
+        yield _with_log(db, Entry(**columns))
+
+
+def _with_log(db: Database, entry: Entry) -> Entry:
+    return entry if entry.log is None else entry.replace(log=from_stored(root_of(db.path), entry.log))

@@ -24,11 +24,13 @@ def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
 
 
 def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:
-    """The last lines of those that did not pass."""
+    """The last lines of those that did not pass, and where the rest is."""
     for run in gate_runs:
-        if not run.is_ok and run.last_lines:
-            yield text(f"The last lines of {run.name}:", "bold")
-            yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
+        if not run.is_ok:
+            yield text(f"The last lines of {run.name}:" if run.last_lines else f"{run.name} printed nothing.", "bold")
+            if run.last_lines:
+                yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
+            yield text(f"output: {run.log}", "dim")
 
 
 def runs(gate_runs: tuple[GateRun, ...]) -> Table:

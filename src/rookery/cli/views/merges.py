@@ -10,6 +10,7 @@ from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, l
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
+    BASE_GATE,
     CLEAN,
     DECLINED,
     FAILED,
@@ -26,6 +27,7 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
+    way_out,
 )
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -58,20 +60,42 @@ def _landed(result: Outcome) -> Iterator[Block]:
     landed = sum(entry.state == LANDED for entry in result.entries)
     gate_runs = f"with {result.gate_runs} gate runs"
     yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
-    if any(entry.state == WAITING for entry in result.entries):
+    if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    yield from _failed_gates(result)
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
 
+def _failed_gates(result: Outcome) -> Iterator[Block]:
+    """What the gates printed that kept something from landing; that of the base once."""
+    broken = {failed.run.name: failed.run for failed in result.failed_gates if failed.is_base}
+    for run in broken.values():
+        yield text(f"{result.base} itself fails the gate {run.name}, so that is no fault of what waits.", "busy")
+        yield from failed_output((run,))
+    if broken:
+        yield text(f"To do: {way_out(result.base)}.", "busy")
+    for failed in result.failed_gates:
+        if not failed.is_base:
+            yield text(failed.branch, "bad")
+            yield from failed_output((failed.run,))
+
+
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
-    return [_table(entries), *next_page(entries)]
+    return [_table(entries), *_logs(entries), *next_page(entries)]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
     """One entry."""
-    return [_table([entry])]
+    return [_table([entry]), *_logs([entry])]
+
+
+def _logs(entries: Sequence[Entry]) -> Iterator[Block]:
+    """Where the output is of the gates that keep something from landing."""
+    lines = [line((entry.branch, "bold"), f": {entry.log}") for entry in entries if entry.log]
+    if lines:
+        yield Paragraph([("Output of gates that failed:", "dim"), *lines])
 
 
 def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
@@ -86,6 +110,7 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
         "agent": entry.agent,
         "by": entry.tier,
         "reason": one_line(entry.reason or ""),
+        "output": (entry.log or "", "dim"),
         "commit": short(entry.commit),
     }
     yield Fields(fields)

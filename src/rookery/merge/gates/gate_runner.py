@@ -16,6 +16,7 @@ from typing import Any
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.base.text import end_of_output
 from rookery.environment.masking import Mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.merge.model import FAILED_GATE, MEMORY, OVERRAN, PASSED, TIMEOUT
@@ -133,7 +134,7 @@ class _Output:
     @property
     def last_lines(self) -> str:
         """The end of the output, for a message."""
-        return "\n".join(self._tail.decode("utf-8", "replace").replace("\0", "").splitlines()[-_LAST_LINES:]).strip()
+        return end_of_output(self._tail.decode("utf-8", "replace"), _LAST_LINES)
 
     def close(self) -> None:
         """The gate has ended."""

@@ -21,6 +21,7 @@ from functools import cache
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.base.text import end_of_output
 from rookery.config import layout, steps
 from rookery.config.model import GateConfig
 from rookery.config.project import from_stored, to_stored
@@ -37,6 +38,8 @@ from rookery.merge.tiers import spending
 from rookery.sessions import journal
 
 _LONGEST_LINE = 4000
+_LAST_BYTES = 16_000
+_LAST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,19 @@ def run_gates(
 ) -> GateReport:
     """Run every gate whose paths have changed since `at`, up to the first that does not pass."""
     return together(merger, [_run_on(merger, Gated(commit, base, at), retries, fresh, only)])[0]
+
+
+def run_gates_on_base(merger: Merger, base: str, *, only: Sequence[str] = (), fresh: bool = False) -> GateReport:
+    """The same on a base as it is, for the gates whose paths it has. What failed there is not run twice."""
+    tip = merger.merging.tip(base)
+    if tip is None:
+        return GateReport(base, ())
+    tree = merger.merging.tree(tip)
+    chosen = [gate for gate in merger.ctx.config.gates if not only or gate.name in only]
+    is_known = any((tree, command_of(merger, gate)) in merger.red for gate in chosen)
+    retries = 0 if is_known else merger.ctx.config.merge.retries
+    at = merger.merging.store.empty_tree()
+    return run_gates(merger, tip, base=base, at=at, retries=retries, only=only, fresh=fresh)
 
 
 def run_gates_on_all(merger: Merger, gated: Sequence[Gated]) -> list[GateReport]:
@@ -223,7 +239,8 @@ class _GateOnTree:
             if taken is None:
                 known = store.last_gate_run(merger.ctx.db, self.tree, self.command)
                 if known is not None and known.at >= began:
-                    return known  # another process that waited for it has settled it
+                    # Another process that waited for it has settled it.
+                    return known.replace(last_lines=read_last_lines(known.log))
                 continue
             if taken.end is not None:
                 self.taken.append(taken)
@@ -322,6 +339,14 @@ def settle_left(merger: Merger, name: str) -> None:
     if taken.end is not None and "gate" in taken.about:
         _remember(merger, taken.about["command"], _run_of(taken))
     drop(merger, taken)
+
+
+def read_last_lines(log: str) -> str:
+    """The end of what a gate printed; nothing if its log is gone."""
+    with suppress(OSError), open(log, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+        return end_of_output(file.read().decode("utf-8", "replace"), _LAST_LINES)
+    return ""
 
 
 def drop(merger: Merger, taken: Taken) -> None:

@@ -10,7 +10,7 @@ from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry
+from rookery.merge.model import Entry, way_out
 
 _SHOWN_FILES = 50
 _SHOWN_CHARACTERS = 4000
@@ -31,8 +31,7 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
     if files:
         parts.append(f"Files:\n{_list(files)}")
-    if output:
-        parts.append(f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}")
+    parts += _output(entry, output)
     parts.append(
         f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
         f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
@@ -40,6 +39,25 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     subject = one_line(f"{entry.branch} could not land: {entry.reason}", 200)
     payload = {"branch": entry.branch, "reason": one_line(str(entry.reason), 500), "files": files}
     _send(merger, entry, subject, "\n\n".join(parts), type="merge_failed", priority="high", payload=payload)
+
+
+def tell_base_fails(merger: Merger, entry: Entry, output: str) -> None:
+    """A branch waits because the base itself fails a gate."""
+    parts = [
+        f"{entry.branch} waits to land on {entry.base}: {entry.reason}",
+        "That is not the fault of the branch: there is nothing to fix on it, and it keeps its place in the queue.",
+        *_output(entry, output),
+        f"What a person must do: {way_out(entry.base)}.",
+    ]
+    subject = one_line(f"{entry.branch} waits: {entry.reason}", 200)
+    _send(merger, entry, subject, "\n\n".join(parts))
+
+
+def _output(entry: Entry, output: str) -> list[str]:
+    if not entry.log:
+        return []
+    shown = f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}" if output else "It printed nothing."
+    return [shown, f"All of its output: {entry.log}"]
 
 
 def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> None:
