@@ -9,7 +9,22 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from bench import agents, claude, cold, daemon, hard, hooks, in_process, landing, loop, mail, project, transfer, writers
+from bench import (
+    agents,
+    claude,
+    cold,
+    daemon,
+    hard,
+    hooks,
+    in_process,
+    landing,
+    loop,
+    mail,
+    project,
+    swarm,
+    transfer,
+    writers,
+)
 from bench.table import Table, render
 
 Topic = Callable[[str, project.Size], Table]
@@ -26,6 +41,7 @@ TOPICS: dict[str, Topic] = {
     "hooks": hooks.measure,
     "claude": claude.measure,
     "landing": landing.measure,
+    "swarm": swarm.measure,
     "loop": loop.measure,
 }
 

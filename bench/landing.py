@@ -72,7 +72,7 @@ def measure(root: str, size: Size) -> Table:
 
 def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
     """Gate runs and milliseconds to land the queue."""
-    _begin(folder, {"shared.txt": "1\n2\n3\n"})
+    begin(folder, {"shared.txt": "1\n2\n3\n"})
     names = []
     for number in range(_GOOD + len(_BAD)):
         name = f"{'bad' if number in _BAD else 'good'}{number:02}"
@@ -82,7 +82,9 @@ def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
     for number in range(_CLASHING):
         _branch(folder, f"clash{number}", {"shared.txt": f"1\ny{number}\n3\n"})
         names.append(f"clash{number}")
-    merger = _merger(folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n")
+    merger = open_merger(
+        folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n"
+    )
     service.enqueue(merger, names, "main")
     started = time.perf_counter()
     report = queue.work(merger, "main")
@@ -96,13 +98,13 @@ def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
 
 def _steps(folder: str, rounds: int) -> Iterator[Figure]:
     """A prediction beside `git merge-tree`, and a landing without gates beside `git merge`."""
-    merger = _merger(folder, "merge:\n  tiers: []\n")
+    merger = open_merger(folder, "merge:\n  tiers: []\n")
     names = list(merger.vcs.branches("b"))[:rounds]
     bare, ours = [], []
     for name in names:
-        bare.append(_timed(lambda name=name: _git(folder, "merge-tree", "--write-tree", "main", name, check=False)))
+        bare.append(timed(lambda name=name: git(folder, "merge-tree", "--write-tree", "main", name, check=False)))
         entry = service.draft(merger, name, "main")
-        ours.append(_timed(lambda entry=entry: predict.predict_all(merger, [entry])))
+        ours.append(timed(lambda entry=entry: predict.predict_all(merger, [entry])))
     yield Figure("prediction", statistics.median(ours), statistics.median(bare), min(ours))
     merger.ctx.db.close()
     yield from _clean_landings(folder, rounds)
@@ -110,30 +112,30 @@ def _steps(folder: str, rounds: int) -> Iterator[Figure]:
 
 def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
     """A landing without gates where the base is checked out, beside `git merge`: in process, and by a client's call."""
-    merger = _merger(folder, "merge:\n  tiers: []\n")
+    merger = open_merger(folder, "merge:\n  tiers: []\n")
     start_daemon(folder)
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "ROOKERY_PYTHON": sys.executable}
     env["ROOKERY_DAEMON"] = "on"
     client = [os.path.join(CLIENT, "rook")]
     work: dict[str, Callable[[str], object]] = {
-        "bare": lambda name: _git(folder, "merge", "-q", "--no-ff", "--no-edit", name),
+        "bare": lambda name: git(folder, "merge", "-q", "--no-ff", "--no-edit", name),
         "ours": lambda name: queue.land_branch(merger, name, "main"),
         "call": lambda name: _run([*client, "merge", "--branch", name], folder, env),
     }
     times: dict[str, list[float]] = {kind: [] for kind in work}
     worktree = f"{folder}-worktree"
-    _git(folder, "worktree", "add", "-q", "--detach", worktree)
+    git(folder, "worktree", "add", "-q", "--detach", worktree)
     try:
         for number in range(rounds):
             for kind, land in work.items():
                 names = [f"{kind}{number}-{index}" for index in range(_IN_A_ROW)]
                 for name in names:  # as agents do, in a worktree
                     _branch(worktree, name, {f"{name}.txt": kind}, back="--detach")
-                times[kind] += [_timed(lambda land=land, name=name: land(name)) for name in names]
+                times[kind] += [timed(lambda land=land, name=name: land(name)) for name in names]
     finally:
         merger.ctx.db.close()
         _run([*client, "daemon", "stop"], folder, env)
-        _git(folder, "worktree", "remove", "--force", worktree)
+        git(folder, "worktree", "remove", "--force", worktree)
     bare = statistics.median(times["bare"])
     for kind, name in (("ours", "clean landing, in process"), ("call", "clean landing, a client's call of the daemon")):
         yield Figure(name, statistics.median(times[kind]), bare, min(times[kind]), most_ratio=_MOST_LANDING)
@@ -158,33 +160,34 @@ def _usage(folder: str) -> Iterator[Figure]:
 
 def _radar(folder: str, rounds: int) -> Iterator[Figure]:
     """All branches against each other, and then one that has changed."""
-    merger = _merger(folder, "")
+    merger = open_merger(folder, "")
     names = list(merger.vcs.branches("b"))
     service.enqueue(merger, names, "main")
-    first = _timed(lambda: radar.scan(merger, "main"))
+    first = timed(lambda: radar.scan(merger, "main"))
     overlaps = len(radar.scan(merger, "main").overlaps)
     yield Figure(f"radar: {len(names)} branches, {overlaps} overlap, first look", first)
     again = []
     for number in range(rounds):
         _branch(folder, names[0], {"part0/file0.py": f"again {number}\n"}, new=False)
-        again.append(_timed(lambda: radar.scan(merger, "main")))
+        again.append(timed(lambda: radar.scan(merger, "main")))
     yield Figure(f"radar: one of {len(names)} has changed", statistics.median(again), best=min(again), most=_MOST_RADAR)
     merger.ctx.db.close()
 
 
 def _make_large(folder: str, branches: int) -> None:
-    _begin(folder, {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 20 for n in range(_FILES)})
+    begin(folder, {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 20 for n in range(_FILES)})
     for number in range(branches):
         touched = {number * 7 % 90, number * 11 % 90, 100 + number}
         files = {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 19 + f"by {number}\n" for n in touched}
         _branch(folder, f"b{number:02}", files)
 
 
-def _begin(folder: str, files: dict[str, str]) -> None:
+def begin(folder: str, files: dict[str, str]) -> None:
+    """A repository with a project and a first commit."""
     os.makedirs(folder)
-    _git(folder, "init", "-q", "-b", "main")
-    _git(folder, "config", "user.name", "b")
-    _git(folder, "config", "user.email", "b@example.org")
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "b")
+    git(folder, "config", "user.email", "b@example.org")
     _commit(folder, files)
     os.makedirs(os.path.join(folder, FOLDER))
     with open(os.path.join(folder, FOLDER, ".gitignore"), "w") as file:
@@ -193,9 +196,9 @@ def _begin(folder: str, files: dict[str, str]) -> None:
 
 
 def _branch(folder: str, name: str, files: dict[str, str], *, new: bool = True, back: str = "main") -> None:
-    _git(folder, "switch", "-q", *(("-c", name, "main") if new else (name,)))
+    git(folder, "switch", "-q", *(("-c", name, "main") if new else (name,)))
     _commit(folder, files)
-    _git(folder, "switch", "-q", back)
+    git(folder, "switch", "-q", back)
 
 
 def _commit(folder: str, files: dict[str, str]) -> None:
@@ -204,24 +207,27 @@ def _commit(folder: str, files: dict[str, str]) -> None:
         os.makedirs(os.path.dirname(full), exist_ok=True)
         with open(full, "w") as file:
             file.write(text)
-    _git(folder, "add", "-A")
-    _git(folder, "commit", "-qm", "Work")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "Work")
 
 
-def _merger(folder: str, settings: str) -> Merger:
+def open_merger(folder: str, settings: str) -> Merger:
+    """The project with these settings; the database is the caller's to close."""
     with open(os.path.join(folder, FOLDER, "config.yaml"), "w") as file:
         file.write("provision:\n  ports: 0\n" + settings)
     config = load_config(folder, read_environ({"HOME": "/nowhere"}), {}).config
     return Merger(Context.at(folder, Database.open(database_path(folder)), config), "human")
 
 
-def _timed(work: object) -> float:
+def timed(work: object) -> float:
+    """The milliseconds that something takes."""
     started = time.perf_counter()
     work()  # type: ignore[operator]
     return (time.perf_counter() - started) * 1000
 
 
-def _git(folder: str, *args: str, check: bool = True) -> None:
+def git(folder: str, *args: str, check: bool = True) -> None:
+    """Run git."""
     subprocess.run(["git", *args], cwd=folder, check=check, capture_output=True)
 
 

@@ -136,10 +136,11 @@ def _plan_and_work(stage: Stage) -> None:
     stage.say("What comes next? The deepest task that waits for nothing")
     stage.rook("task", "next-ready", "--quiet")
 
-    stage.say("Start it on a branch of its own, work, and complete it with what was learned")
+    stage.say("Start it on a branch of its own, work, hand it in with what was learned, and land it")
     stage.rook("task", "start", parse, "--checkout", "--quiet")
     (stage.repo / "prices.py").write_text("def read(path):\n    return dict(line.split() for line in open(path))\n")
-    stage.rook("task", "complete", parse, "--result", "prices.py", "--learning", "Names hold no spaces.", "--quiet")
+    stage.rook("task", "submit", "--result", "prices.py", "--learning", "Names hold no spaces.", "--quiet")
+    stage.rook("merge", "--all")
     stage.rook("task", "tree")
 
     stage.say("Its sibling may begin now, and knows what was learned")

@@ -123,7 +123,18 @@ REFUSED = {
         "epic create more",
         *(
             f"task {verb} {{ada.task}}"
-            for verb in ("start", "complete", "archive", "unarchive", "delete", "cancel", "fail", "reopen", "release")
+            for verb in (
+                "start",
+                "submit",
+                "complete",
+                "archive",
+                "unarchive",
+                "delete",
+                "cancel",
+                "fail",
+                "reopen",
+                "release",
+            )
         ),
         *("task update {ada.task} --title x", "task renew {ada.task}", "task unblock {ada.task}"),
         *("task block {ada.task} --by {bee.task}", "task update {epic} --context x", "task start {epic}"),

@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("agents",),
     ("hooks",),
     ("merge",),
+    ("remote",),
     ("location",),
     ("review",),
     ("notify",),
@@ -125,6 +126,7 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "tasks"): "costs are grouped by what the sessions were for",
+    ("rookery.tasks.landed_store", "merges"): "completed means landed, and only our records show squashed work",
     **{
         ("rookery.flows.store", table): "asked after every command and every commit, by one query"
         for table in ("sessions", "turns", "messages", "merges", "merge_leases", "cleanings", "identities_due")

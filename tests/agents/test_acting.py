@@ -15,7 +15,7 @@ from support import add, everything
 pytestmark = pytest.mark.slow
 
 NAMES_ACTORS = {
-    *("task claim", "task renew", "task release", "task fail", "task start", "task complete"),
+    *("task claim", "task renew", "task release", "task fail", "task start", "task submit", "task complete"),
     "prime",
 }
 """The operations with an option that names who acts."""

@@ -127,6 +127,8 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("merge.slots", "3", 3),
         ("merge.memory", "500", 500),
         ("merge.cpus", "2", 2),
+        ("remote.push", "never", "never"),
+        ("remote.timeout", "5s", 5.0),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -189,6 +191,7 @@ def test_the_tests_above_know_every_key() -> None:
         *("merge.batch", "merge.retries", "merge.lease", "merge.wait", "merge.rebase", "merge.clean"),
         *("merge.gate_output", "merge.gate_disk", "merge.rules", "merge.unions"),
         *("merge.slots", "merge.memory", "merge.cpus"),
+        *("remote.push", "remote.timeout"),
     }
 
 

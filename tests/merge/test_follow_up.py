@@ -53,7 +53,7 @@ def test_the_next_merger_after_a_kill_asks_once(near: Yard, step: str) -> None:
 def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     near.killed("landing written", "merge", "run")
     one, other = near.merger(), near.merger()
-    find = rebase_requests._touched_agents
+    find = rebase_requests.touched_agents
 
     def find_while_another_asks(merger: Merger, *arguments: object) -> object:
         agents = find(merger, *arguments)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> No
             rebase_requests.follow_up(other, "main")
         return agents
 
-    monkeypatch.setattr(rebase_requests, "_touched_agents", find_while_another_asks)
+    monkeypatch.setattr(rebase_requests, "touched_agents", find_while_another_asks)
     rebase_requests.follow_up(one, "main")
     assert store.unfollowed(one.ctx.db, "main") == []
     for merger in (one, other):

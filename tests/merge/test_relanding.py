@@ -343,7 +343,7 @@ def test_a_branch_of_which_nothing_says_where_it_began_does_not_keep_others_from
     git(yard.folder, "revert", "--no-edit", "HEAD")
     yard.branch("y", b_txt="b\n")
     unclear, clean = yard.merge("predict", "x", "y").data
-    assert (unclear["predicted_tier"], unclear["would_require_agent"]) == ("unknown", None)
+    assert (unclear["predicted_tier"], unclear["would_require_agent"]) == ("unknown", True)
     assert "nothing says where its work began; `git revert` the revert" in unclear["reason"]
     assert (clean["predicted_tier"], clean["files"]) == ("clean", ["b.txt"])
     assert yard.merge("enqueue", "x", "y").status == 0

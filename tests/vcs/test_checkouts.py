@@ -260,6 +260,7 @@ def test_ignored_files_are_taken_where_asked(
     for name in ("x.log", "odd [1].log", "build/a.o", "build/deep/b.o"):
         put(work, name)
     assert set(work.ignored_files()) == {"x.log", "odd [1].log", "build/a.o", "build/deep/b.o"}
+    assert set(work.contents().ignored) == set(work.ignored_files())
     commit = work.snapshot("snapshots/ann/1", "Turn 1", include_ignored=patterns)
     assert commit is not None
     assert set(repository.tree(commit)) - {"README.md", ".gitignore"} == taken
@@ -290,6 +291,7 @@ def test_a_repository_inside_is_left_out_and_named(repository: Repository, work:
     assert commit is not None
     assert set(repository.tree(commit)) == {"README.md", "a"}
     assert work.inner_repositories() == ["inner", "unborn"]
+    assert work.contents().inner == ("inner", "unborn")
 
 
 @pytest.mark.slow
@@ -364,3 +366,5 @@ def test_commits_that_the_base_lacks_are_counted(work: Vcs) -> None:
         work.commit(f"Commit {number}")
     assert work.count_commits("work", "main") == 3
     assert work.count_commits("main", "work") == 0
+    tips = [work.resolve(name) for name in ("work", "main")]
+    assert list(work.count_many(tips, "main").values()) == [3, 0]

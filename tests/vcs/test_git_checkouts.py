@@ -217,6 +217,7 @@ def test_a_submodules_commit_is_part_of_a_snapshot(git_repository: GitRepository
     work = add(git_repository, "work")
     git(work, *allow, "submodule", "update", "-q", "--init")
     assert work.inner_repositories() == ["lib"]
+    assert work.contents().inner == ("lib",)
     put(work, "lib/new")
     inner = Git(str(Path(work.root, "lib")), TIMEOUT)
     assert inner.unpushed_commits() == 0

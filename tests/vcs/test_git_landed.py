@@ -8,6 +8,8 @@ import pytest
 
 from conftest import git
 from rookery.vcs.git.checkout import Git
+from rookery.vcs.git.landed import compare, compare_many
+from rookery.vcs.git.repository import open_store
 
 
 class History:
@@ -160,3 +162,26 @@ def test_an_unrelated_history_has_landed_nothing(history: History) -> None:
     assert not history.has(tip)
     git(history.repo, "merge", "-q", "--allow-unrelated-histories", "-m", "Join", "apart")
     assert history.has(tip)
+
+
+def test_many_commits_are_compared_as_each_alone(history: History) -> None:
+    """Branches from several places of the base, one on top of another, landed ones, and one without a common past."""
+    early = [history.branch(f"early{number}") for number in range(3)]
+    merged = history.merge("early0")
+    history.revert("-m", "1", merged)
+    stacked = history.branch("stacked", at="early1")
+    late = history.branch("late")
+    history.merge("early2")
+    git(history.repo, "switch", "-q", "--orphan", "apart")
+    apart = history.commit("apart", "1\n")
+    git(history.repo, "switch", "-q", "main")
+    base = git(history.repo, "rev-parse", "main")
+    tips = [*early, stacked, late, base, apart]
+    for together in (tips[:-1], tips):
+        store, alone = open_store(str(history.repo), 60), open_store(str(history.repo), 60)
+        compare_many(store, together, base)
+        for tip in together:
+            known, asked = store.known["apart", tip, base], compare(alone, tip, base)
+            assert (known.beyond, known.is_contained) == (asked.beyond, asked.is_contained)
+            assert set(known.reverts) == set(asked.reverts)
+            assert store.known["contains", base, tip] == (tip == base)

@@ -41,7 +41,9 @@ def undo(place: Place) -> str:
 
 
 def look(place: Place, path: Path) -> WorktreeState:
-    return worktrees.inspect(place.context(), str(path), BRANCH, base="main")
+    ctx = place.context()
+    unmerged = worktrees.count_unmerged(worktrees.open_repository(ctx), [BRANCH], "main")
+    return worktrees.inspect(ctx, str(path), BRANCH, unmerged=unmerged[BRANCH])
 
 
 def test_a_worktree_is_made_and_the_main_checkout_stays_clean(place: Place) -> None:

@@ -41,6 +41,7 @@ ABOUT = {
     "agent": "What an agent did, turn by turn",
     "worktree": "The worktrees of agents",
     "merge": "Land branches on their base",
+    "sync": "Follow the base's upstream, and push to it",
     "gate": "Commands that must pass before work lands",
     "radar": "Which branches overlap while agents work",
     "loop": "What Rookery does by itself, and why",
@@ -63,7 +64,8 @@ A first walk:
   rook task create "Write docs" --parent EPIC
   rook task next-ready                   what to do next
   rook task start TASK --checkout        work on a branch of its own
-  rook task complete TASK --result "…"   done, with its commit recorded
+  rook task submit --result "…"          hand it in, with its commit recorded
+  rook merge --all                       land it: that completes the task
 """
 
 

@@ -227,6 +227,16 @@ class MergeConfig(Settings):
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteConfig(Settings):
+    """The remote repository that the base follows, and is pushed to."""
+
+    push: Literal["ask", "never", "always"] = "ask"
+    """When the base is pushed; always (after landings too) counts only from your own file, a variable or a flag."""
+    timeout: Duration = 600.0
+    """How long one fetch or push may take, hooks included."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config(Settings):
     """All settings."""
 
@@ -243,3 +253,4 @@ class Config(Settings):
     gates: Annotated[tuple[GateConfig, ...], Check(_check_gates, after=True)] = ()
     """A list; each entry has a name, a command and, if wanted, paths and a timeout."""
     merge: MergeConfig = field(default_factory=MergeConfig)
+    remote: RemoteConfig = field(default_factory=RemoteConfig)

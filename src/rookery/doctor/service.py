@@ -25,6 +25,7 @@ CATEGORIES = {
     "environment": "rookery.agents.environment_checks",
     "sandbox": "rookery.sandbox.checks",
     "merge": "rookery.merge.checks",
+    "remote": "rookery.remote.checks",
     "vcs": "rookery.vcs.checks",
     "terminal": "rookery.terminal.checks",
 }

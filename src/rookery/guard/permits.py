@@ -17,6 +17,7 @@ from rookery.roles.catalog import read_role
 from rookery.roles.permissions import is_for_programs
 from rookery.roles.rights import NotPermitted, check_may_call, reach_of
 
+_ENDS_TASK = ("task complete", "task submit")
 _MAIL = ("mail send", "mail reply")
 
 
@@ -55,7 +56,7 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
     if operation.owns:
         check_owned(ctx.db, caller, operation, values, ctx.cwd, reach_of(role, operation.needs))
     ends = role.can_spawn and operation.name in _MAIL and values.get("type") in role.ends_with
-    if ends or operation.name == "task complete":
+    if ends or operation.name in _ENDS_TASK:
         check_call(ctx.db, caller, values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -12,6 +13,7 @@ from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
 from rookery.merge.gates.service import run_gates_on_base
+from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
     BASE_GATE,
@@ -29,6 +31,7 @@ from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
 _SHOWN_LINES = 10
+_MOST_LOST = 20
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
@@ -48,6 +51,7 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
         yield from _broken_bases(merger)
+        yield from _lost(merger)
         yield _gates(merger)
 
 
@@ -125,6 +129,33 @@ def _broken_bases(merger: Merger) -> Iterator[Finding]:
         held = [entry for entry in waiting if entry.base == base]
         problem = f"{len(held)} wait: {held[0].reason}; its output is in {held[0].log}"
         yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base))
+
+
+def _lost(merger: Merger) -> Iterator[Finding]:
+    """What completed tasks have done is still on its base."""
+    try:
+        report = find_lost(merger)
+    except RookError as error:
+        yield Finding(_CATEGORY, "completed", WARNING, f"whether work has left its base is unknown: {error.message}")
+        return
+    for lost in report.lost[:_MOST_LOST]:
+        branch = shlex.quote(str(lost.task.branch))
+        hint = f"`rook task reopen {lost.task.id}`, then `rook merge --branch {branch}` lands it again"
+        if lost.kept_by != lost.task.branch:
+            hint = (
+                f"`git branch {branch} {lost.commit}`, {hint}" if lost.commit else "`rook task reopen` opens the task"
+            )
+        where = f"{lost.kept_by or lost.commit} holds it" if lost.commit else "no commit here holds it any more"
+        problem = f"{lost.task.id} is completed, but its work has left {lost.base}; {where}"
+        yield Finding(_CATEGORY, "completed", WARNING, problem, hint)
+    more = len(report.lost) - _MOST_LOST
+    if more > 0:
+        hint = "settle those above, then run `rook doctor` again"
+        yield Finding(_CATEGORY, "completed", WARNING, f"the work of {more} more has left its base", hint)
+    unknown = f"; of {len(report.unknown)} that is unknown, such as {report.unknown[0]}" if report.unknown else ""
+    if not report.lost:
+        count = report.looked_at - len(report.unknown)
+        yield Finding(_CATEGORY, "completed", OK, f"the work of {count} completed tasks is on its base{unknown}")
 
 
 def _settle(root: str, bases: list[str]) -> str:

@@ -25,7 +25,7 @@ OPEN = (QUEUED, WAITING, TESTING, LANDING)
 TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "take": (frozenset({QUEUED, WAITING}), TESTING),
     "put back": (frozenset({TESTING, LANDING}), QUEUED),
-    "hold": (frozenset({TESTING, LANDING}), WAITING),
+    "hold": (frozenset({QUEUED, WAITING, TESTING, LANDING}), WAITING),
     "go ahead": (frozenset({TESTING}), LANDING),
     "land": (frozenset({LANDING}), LANDED),
     "fail": (frozenset({QUEUED, WAITING, TESTING}), FAILED),
@@ -44,8 +44,8 @@ UNKNOWN = "unknown"
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
 CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
-"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, or it
-changes Rookery's own folder."""
+"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout or what git has
+begun blocks it, or it changes Rookery's own folder."""
 BASE_GATE = "base_gate"
 """The base itself fails a gate, so that no branch can be judged by it: it waits."""
 UNDOING = "undoing"
@@ -143,9 +143,28 @@ class Predicted(Record):
     conflicts: tuple[dict[str, str], ...] = ()
 
     @property
-    def would_require_agent(self) -> bool | None:
-        """None if that is unknown."""
-        return None if self.tier == UNKNOWN else self.tier in (AGENT, REIMAGINE)
+    def would_require_agent(self) -> bool:
+        """Also if the prediction failed: it may well take one."""
+        return self.tier in (AGENT, REIMAGINE, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed(Record):
+    """What became of pushing a base to its upstream."""
+
+    state: str
+    """`pushed`, `failed` (it was tried), or `left` (it was not tried)."""
+    upstream: str
+    """As in `origin/main`; empty if there is none."""
+    commit: str | None = None
+    """The base's commit that was pushed, or would have been."""
+    commits: int = 0
+    """How many commits the upstream did not have."""
+    reason: str = ""
+    """Why it was not pushed."""
+
+
+PUSHED, NOT_PUSHED, LEFT = "pushed", "failed", "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +182,8 @@ class Outcome(Record):
     """What would become of every branch, with `--dry-run`; then nothing else was done."""
     failed_gates: tuple[FailedGate, ...] = ()
     """For every entry that a gate kept from landing, its run."""
+    push: Pushed | None = None
+    """What became of the push that follows a landing, if `remote.push` is `always`."""
 
     @property
     def exit_status(self) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused
 from rookery.base.page import Page
 from rookery.config.environ import HUMAN
-from rookery.merge import predict, queue, rebase, service, store, undo
+from rookery.merge import predict, push, queue, rebase, service, store, undo
 from rookery.merge.landing.eligibility import Survey, survey
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, Entry, Explained, Outcome, Predicted
@@ -52,7 +52,8 @@ def merge(
     if dry_run:
         surveyed = Survey((branch,)) if branch else survey(merger, base)
         return Outcome(base, (), 0, predicted=tuple(predict.predict_survey(merger, base, surveyed, force=force)))
-    return queue.land_branch(merger, branch, base, force=force) if branch else queue.land_finished(merger, base)
+    landed = queue.land_branch(merger, branch, base, force=force) if branch else queue.land_finished(merger, base)
+    return push.after_landing(merger, landed)
 
 
 @op("merge enqueue", needs="merge.write", long=True, touches=PROCESS, view="merges.listing")
@@ -99,7 +100,7 @@ def predict_branches(
 def run(ctx: Context, *, into: IntoOption = None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
     merger = _merger(ctx)
-    return queue.work(merger, merger.base(into))
+    return push.after_landing(merger, queue.work(merger, merger.base(into)))
 
 
 @op("merge cancel", needs="merge.write", long=True, touches=PROCESS, view="merges.one")

@@ -17,6 +17,7 @@ from rookery.merge.landing.land import checkouts_following
 from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.sessions.model import WORKING, NoSuchAgent
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, rescue_name
 from rookery.worktrees import service as worktrees
@@ -55,6 +56,7 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     old, onto = merging.tip(session.branch), merging.tip(base)
     if old is None or onto is None:
         raise InvalidState(f"there is no branch {session.branch if old is None else base}", hint="it may have landed")
+    check_free(merging.store, session.branch)
     _check_clean(merger, session.worktree, session.branch)
     commits = merging.own_commits(start_of(merger, session.branch, old, base).known(onto), old)
     result = Rebased(agent, session.branch, base, old, old, 0)

@@ -24,7 +24,7 @@ from rookery.merge.base_gates import BaseGates
 from rookery.merge.gates import service as gates
 from rookery.merge.gates import slots
 from rookery.merge.gates.service import Gated, GateReport
-from rookery.merge.landing import land, messages, rebase_requests
+from rookery.merge.landing import completion, land, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
@@ -52,6 +52,8 @@ from rookery.merge.model import (
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
+from rookery.tasks import store as tasks
+from rookery.vcs.git.in_progress import BranchInUse, check_free
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
 
@@ -97,6 +99,8 @@ class Run:
             self._ask_base()  # if the base is still broken, nothing need be searched for culprits
         while queued := self._queued():
             entries = self._landable(queued)
+            if entries and self._is_base_in_use(entries):
+                continue
             stack, clashes = self._stack(entries) if entries else ([], [])
             if stack:
                 self._settle(stack)
@@ -137,10 +141,22 @@ class Run:
                 self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
         return landable
 
+    def _is_base_in_use(self, entries: list[Entry]) -> bool:
+        """True if git has begun something with the base: then all of them wait, before a gate or an agent is run."""
+        try:
+            check_free(self.merger.merging.store, self.lease.base)
+        except BranchInUse as error:
+            for entry in entries:
+                self._hold_one(entry.id, land.in_use(error))
+            return True
+        return False
+
     def _has_own_work(self, entry: Entry, tip: str) -> bool:
-        """True unless the branch is still where its agent began."""
-        sessions = agents.sessions(self.merger.ctx.db, branch=entry.branch) if entry.agent is not None else []
-        return all(session.base_commit != tip for session in sessions)
+        """True unless the branch is still where its agent or its task began."""
+        db = self.merger.ctx.db
+        if entry.agent is None:
+            return entry.task_id is None or tasks.start_of_branch(db, entry.branch) != tip
+        return all(session.base_commit != tip for session in agents.sessions(db, branch=entry.branch))
 
     def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Case]]:
         """The first branches that do not conflict, each on top of the one before; and those that do."""
@@ -299,9 +315,12 @@ class Run:
             if candidate not in waiting:
                 self._put_back([candidate])
                 continue
-            self._held[candidate.entry.id] = ""
-            changes = {"kind": BUSY, "reason": held.reason, "files": held.paths[:_MOST_FILES], "log": None}
-            self._change(candidate.entry.id, "hold", **changes)
+            self._hold_one(candidate.entry.id, held)
+
+    def _hold_one(self, merge_id: str, held: Held) -> None:
+        self._held[merge_id] = ""
+        files = held.paths[:_MOST_FILES]
+        self._change(merge_id, "hold", kind=BUSY, reason=held.reason, files=files, log=None)
 
     def _put_back(self, stack: list[Candidate]) -> None:
         for candidate in stack:
@@ -340,9 +359,10 @@ class Run:
         """A person has landed it by hand."""
         merger = self.merger
         taken = self._take([entry.replace(tip=tip)])[entry.id]
+        around = completion.look_around(merger, [taken])
         with leases.writing(merger, self.lease):
             ready = merger.change(taken, "go ahead", candidate=tip, base_before=None, tier=None)
-            land.record_landed(merger, ready, merger.ctx.now())
+            land.record_landed(merger, ready, merger.ctx.now(), around)
         self._follow_up()
 
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:

@@ -36,8 +36,11 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
     sessions = agents.sessions(merger.ctx.db, branch=branch)
     session = sessions[-1] if sessions else None
     now = merger.ctx.now()
-    task_id = None if session is None else session.task_id
-    task = tasks.existing(merger.ctx.db, task_id)
+    if session is not None:
+        task = tasks.existing(merger.ctx.db, session.task_id)
+    else:  # a person's, or of an agent that Rookery did not start
+        task = next(iter(tasks.of_branch(merger.ctx.db, branch)), None)
+    task_id = session.task_id if session is not None else None if task is None else task.id
     if priority is None:
         priority = DEFAULT_PRIORITY if task is None else task.priority
     return Entry(
@@ -174,8 +177,9 @@ def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
     """What the gates said of an entry: of its own tree or, in a batch, of the last that landed with it."""
     if entry.candidate is None:
         return []
-    others = store.select(merger.ctx.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
-    together = [other.candidate for other in others if other.landed_at == entry.landed_at and other.candidate]
+    at = entry.landed_at
+    others = store.select(merger.ctx.db, states=(LANDED,), base=entry.base, landed_at=at) if at is not None else []
+    together = [other.candidate for other in others if other.candidate]
     for commit in dict.fromkeys((entry.candidate, *together)):
         if merger.merging.store.find_commit(commit) is None:
             continue  # it was never on a branch, and no ref keeps it any more

@@ -18,14 +18,12 @@ from rookery.merge.model import (
     OPEN,
     QUEUED,
     STATES,
-    UNDONE,
     WAITING,
     Entry,
     FileOutcome,
     GateRun,
     next_state,
 )
-from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
@@ -171,19 +169,10 @@ def landed_tips(db: Database, base: str) -> set[tuple[str, str]]:
     return {(branch, tip) for branch, tip in rows}
 
 
-def landings(db: Database, branch: str, base: str) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-    """What landed on a base, also if it was undone: candidate, the base before it, and tip.
-
-    First those of one branch, then those of others that git's history does not show, as they were squashed or rebased.
-    """
-    rows = db.all(
-        "SELECT branch, candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) "
-        "AND candidate IS NOT NULL AND base_before IS NOT NULL AND candidate <> base_before "
-        "AND (branch = ? OR strategy <> ?)",
-        (base, LANDED, UNDONE, branch, MERGE_STRATEGY),
-    )
-    own = [tuple(row[1:]) for row in rows if row[0] == branch]
-    return own, [tuple(row[1:]) for row in rows if row[0] != branch]
+def last_landings(db: Database) -> dict[str, Entry]:
+    """For each task the last entry that landed for it, not by force, and was not undone."""
+    entries = _entries(db, "state = ? AND task_id IS NOT NULL AND NOT forced ORDER BY seq", LANDED)
+    return {str(entry.task_id): entry for entry in entries}
 
 
 def has_landing(db: Database, task_id: str) -> bool:

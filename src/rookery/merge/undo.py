@@ -19,6 +19,7 @@ from rookery.merge.landing.land import checkouts_following
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.ref_names import HEADS, RESCUE_UNDO, SAVED, UNDOINGS, undone_name
@@ -63,6 +64,7 @@ def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
 
 def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     merging, base = merger.merging, entry.base
+    check_free(merging.store, base)
     tip = merging.tip(base)
     if tip is None:
         raise InvalidState(f"there is no branch {base} any more", hint="its commits are kept by refs/rookery")

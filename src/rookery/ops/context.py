@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rookery.base.call import current_folder, stderr
 from rookery.base.clock import Clock, stamp
-from rookery.base.errors import NotInitialised
+from rookery.base.errors import NoRepository, NotInitialised
 from rookery.config import layout
 from rookery.config.environ import HUMAN, Environ, now, read_environ
 from rookery.config.loader import read_config
@@ -20,7 +21,8 @@ from rookery.ops.state import open_here
 from rookery.ops.state_owner import find_project
 from rookery.terminal.tmux import socket_path
 from rookery.vcs.backend import Vcs
-from rookery.vcs.detect import open_vcs
+from rookery.vcs.detect import is_bare, open_vcs
+from rookery.vcs.git.checkout import Git
 
 Progress = Callable[[str, int], Callable[[int], None]]
 
@@ -114,6 +116,15 @@ class Context:
     def vcs(self) -> Vcs:
         """The checkout that the caller stands in; raises NoRepository."""
         return open_vcs(self.cwd, self.config.vcs)
+
+    def repository(self) -> Vcs:
+        """The project's repository, also where it has no checkout of its own; raises NoRepository."""
+        try:
+            return open_vcs(self.root, self.config.vcs)
+        except NoRepository:
+            if not is_bare(self.root):
+                raise
+            return Git(os.path.realpath(self.root), self.config.vcs.timeout)
 
     def now(self) -> str:
         """The time, as it is written in records."""

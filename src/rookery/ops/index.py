@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "agent": ("rookery.worktrees.ops",),
     "worktree": ("rookery.worktrees.ops", "rookery.merge.ops"),
     "merge": ("rookery.merge.ops",),
+    "sync": ("rookery.remote.ops",),
     "gate": ("rookery.merge.gates.ops",),
     "radar": ("rookery.merge.radar.ops",),
     "loop": ("rookery.flows.ops",),

@@ -25,6 +25,7 @@ from rookery.processes import memory_file
 
 CHUNK = 65536
 _LAST_LINES = 12
+Watch = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,14 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: str | None = None,
     check: bool = True,
+    watch: Watch | None = None,
 ) -> Finished:
-    """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
+    """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed.
+
+    `watch` is called with its error output, as it comes.
+    """
     child = start_process(argv, cwd, env, encode(stdin), stderr=subprocess.PIPE)
-    finished = _finish(argv, child, timeout)
+    finished = _finish(argv, child, timeout, watch)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_output}")
     return finished
@@ -112,9 +117,11 @@ def encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-def _finish(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> Finished:
+def _finish(
+    argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float, watch: Watch | None = None
+) -> Finished:
     """Wait for a program's end."""
-    out, err = (data.decode("utf-8", "surrogateescape") for data in _read_to_end(argv, child, timeout))
+    out, err = (data.decode("utf-8", "surrogateescape") for data in _read_to_end(argv, child, timeout, watch))
     return Finished(tuple(argv), child.returncode, out, err)
 
 
@@ -182,12 +189,14 @@ def _let_children_be_interrupted() -> None:
                 signal.signal(number, lambda _number, _frame: None)
 
 
-def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+def _read_to_end(
+    argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float, watch: Watch | None = None
+) -> tuple[bytes, bytes]:
     """Both outputs of a program; it is ended with its group if it takes too long or we are interrupted."""
     # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
     ending = open_pidfd(child.pid)
     try:
-        outputs = _read_all(child, ending, time.monotonic() + timeout)
+        outputs = _read_all(child, ending, time.monotonic() + timeout, watch)
         child.wait(None if ending is not None else timeout)
     except subprocess.TimeoutExpired as error:
         _kill(child)
@@ -208,7 +217,9 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:
+def _read_all(
+    child: subprocess.Popen[bytes], ending: int | None, deadline: float, watch: Watch | None
+) -> tuple[bytes, bytes]:
     """Both outputs, until they are closed and the child has ended."""
     assert child.stdout is not None and child.stderr is not None  # noqa: S101, PT018
     parts: dict[int, list[bytes]] = {child.stdout.fileno(): [], child.stderr.fileno(): []}
@@ -222,6 +233,8 @@ def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: floa
             chunk = os.read(number, CHUNK) if number != ending else b""
             if chunk:
                 parts[number].append(chunk)
+                if watch is not None and number == child.stderr.fileno():
+                    watch(chunk)
             else:
                 waiting.remove(number)
     out, err = (b"".join(chunks) for chunks in parts.values())

@@ -47,6 +47,7 @@ PERMISSIONS = {
     "guard.read": _PEOPLE,
     "mailbox.write": _PEOPLE,
     "project.write": _PEOPLE,
+    "remote.write": _PEOPLE,  # fetching and pushing use the person's own credentials
     "terminal.write": _PEOPLE,
     "worktree.write": _PEOPLE,
 }

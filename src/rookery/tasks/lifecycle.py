@@ -6,7 +6,7 @@ fenced: what it still wants to change is refused, and its work stays where it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rookery.base.clock import stamp
@@ -21,8 +21,7 @@ from rookery.tasks.model import (
     CANCELLED,
     COMPLETED,
     IN_PROGRESS,
-    NEEDS_REBASE,
-    PENDING_REVIEW,
+    IN_REVIEW,
     AlreadyClaimed,
     NotReady,
     PendingChildren,
@@ -82,15 +81,33 @@ def _let_go(db: Database, text: str, step: str, author: Author, **changes: Any) 
         return assemble_one(db, store.take_step(db, task, step, author, **changes, **NO_ONE))
 
 
-def submit(db: Database, task: Task, author: Author, *, commit: str | None) -> Task:
+def submit(
+    db: Database,
+    task: Task,
+    author: Author,
+    *,
+    commit: str | None,
+    result: str | None = None,
+    learned: Sequence[str] = (),
+) -> Task:
     """Hand a task's work in for review."""
+    check_text("the result", result or "")
     with db.write():
-        return store.take_step(db, task, "submit", author, lease_until=None, commit=commit)
+        for content in learned:
+            learnings.add(db, task.id, content, author)
+        changes: dict[str, Any] = {} if result is None else {"result": result}
+        return store.take_step(db, task, "submit", author, lease_until=None, commit=commit, **changes)
 
 
-def check_completable(db: Database, task: Task, author: Author, attempt: int | None = None) -> None:
-    """Everything that `complete` can be refused for, before anything is done."""
-    next_state("complete", task)
+def check_completable(
+    db: Database, task: Task, author: Author, attempt: int | None = None, *, has_landed: bool = False
+) -> None:
+    """Everything that `complete` can be refused for, but for what git says, before anything is done.
+
+    What has landed needs no review any more.
+    """
+    if not (has_landed and task.state in IN_REVIEW):
+        next_state("complete", task)
     check_holder(task, author, attempt)
     check_children(db, task)
     check_unblocked(db, task)
@@ -113,19 +130,28 @@ def complete(
     result: str | None = None,
     learned: Sequence[str] = (),
     commit: str | None = None,
+    has_landed: bool = False,
+    cleared: Collection[str] = (),
 ) -> TaskView:
-    """Finish a task, hand its learnings up, and finish every parent that has nothing left to wait for."""
+    """Finish a task, hand its learnings up, and finish every parent that has nothing left to wait for.
+
+    The caller has found out that its base has its work (`landed`): no git is asked here. `has_landed` says that there
+    was some. A parent with a branch is finished only if `cleared` names it.
+    """
     check_text("the result", result or "")
     with db.write():
         task = store.find(db, text)
-        check_completable(db, task, author, attempt)
+        check_completable(db, task, author, attempt, has_landed=has_landed)
         for content in learned:
             learnings.add(db, task.id, content, author)
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
-        return assemble_one(db, _finish(db, task, author, result=result, **changes))
+        if task.state in IN_REVIEW:
+            task = store.take_step(db, task, "approve landed", author, **changes)
+            result = task.result if result is None else result
+        return assemble_one(db, _finish(db, task, author, cleared, result=result, **changes))
 
 
-def complete_landed(db: Database, task: Task, author: Author, *, commit: str) -> str:
+def complete_landed(db: Database, task: Task, author: Author, *, commit: str, cleared: Collection[str] = ()) -> str:
     """Finish a task whose work is on the base, even if something still blocked it; returns what did.
 
     A blocker keeps work from beginning. Work that has landed is done; that it came too early is noted in its result.
@@ -135,10 +161,10 @@ def complete_landed(db: Database, task: Task, author: Author, *, commit: str) ->
         blockers = [blocker for blockers in _open_blockers(db, task).values() for blocker in blockers]
         waited = f"it waited for {_with_states(db, blockers)}" if blockers else ""
         note = f"It has landed although {waited}." if waited else ""
-        if task.state in (PENDING_REVIEW, NEEDS_REBASE):
+        if task.state in IN_REVIEW:
             task = store.take_step(db, task, "approve landed", author, commit=commit)
         result = "\n\n".join(part for part in (task.result, note) if part) or None
-        _finish(db, task, author, result=result, commit=commit)
+        _finish(db, task, author, cleared, result=result, commit=commit)
     return waited
 
 
@@ -162,8 +188,10 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
         return assemble_one(db, opened)
 
 
-def cancel(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
-    """Give a task up, and everything unfinished under it."""
+def cancel(
+    db: Database, text: str, author: Author, *, reason: str | None = None, cleared: Collection[str] = ()
+) -> TaskView:
+    """Give a task up, and everything unfinished under it; `cleared` as in `complete`."""
     check_text("the reason", reason or "")
     with db.write():
         task = store.find(db, text)
@@ -172,7 +200,7 @@ def cancel(db: Database, text: str, author: Author, *, reason: str | None = None
             if not below.is_finished:
                 store.take_step(db, below, "cancel", author, result=reason, **NO_ONE)
         task = store.take_step(db, task, "cancel", author, result=reason, **NO_ONE)
-        _finish_parents(db, task, author)
+        _finish_parents(db, task, author, cleared)
         return assemble_one(db, task)
 
 
@@ -234,22 +262,27 @@ def _with_states(db: Database, ids: Iterable[str]) -> str:
     return ", ".join(f"{task.id} ({task.state})" for task in store.get_many(db, ids).values())
 
 
-def _finish(db: Database, task: Task, author: Author, **changes: Any) -> Task:
+def _finish(db: Database, task: Task, author: Author, cleared: Collection[str], **changes: Any) -> Task:
     """Complete a task, and then every parent that has nothing left to wait for."""
     finished = store.take_step(db, task, "complete", author, completed_at=author.now, lease_until=None, **changes)
     if task.parent_id is not None:
         learnings.hand_up(db, task.id, task.parent_id, author)
-    _finish_parents(db, finished, author)
+    _finish_parents(db, finished, author, cleared)
     return finished
 
 
-def _finish_parents(db: Database, child: Task, author: Author) -> None:
-    """Complete the parent of a finished task, unless it has open children or blockers, is held, or nothing got done."""
+def _finish_parents(db: Database, child: Task, author: Author, cleared: Collection[str]) -> None:
+    """Complete the parent of a finished task, unless it has open children or blockers, is held, or nothing got done.
+
+    One with a branch may have work there that has not landed: it is completed only if `cleared` names it.
+    """
     if child.parent_id is None:
         return
     parent = store.get(db, child.parent_id)
     if parent.state not in ACTIVE or parent.is_held(author.now) or store.has_unfinished_children(db, parent.id):
         return
+    if parent.branch is not None and parent.id not in cleared:
+        return
     has_result = any(sibling.state == COMPLETED for sibling in store.children(db, parent.id))
     if has_result and not _open_blockers(db, parent):
-        _finish(db, parent, author)
+        _finish(db, parent, author, cleared)

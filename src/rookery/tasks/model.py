@@ -41,6 +41,8 @@ ACTIVE = frozenset({PENDING, IN_PROGRESS})
 FINISHED = frozenset({COMPLETED, CANCELLED})
 SATISFIES_BLOCKER = frozenset({COMPLETED})
 _UNFINISHED = frozenset(STATES) - FINISHED
+IN_REVIEW = frozenset({PENDING_REVIEW, NEEDS_REBASE})
+"""Handed in, and not approved."""
 
 TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "claim": (frozenset({PENDING, IN_PROGRESS}), IN_PROGRESS),

@@ -1,4 +1,4 @@
-"""What we offer of tasks without version control. The commands that agents call all the time are here."""
+"""What we offer of tasks beside their branches. The commands that agents call all the time are here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from rookery.base.clock import parse_duration
 from rookery.base.page import Page
 from rookery.base.text import check_name
 from rookery.ops.context import Context
-from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
-from rookery.tasks import lifecycle, service
+from rookery.ops.operation import (
+    ACTS_AS,
+    AGENTS,
+    LONG_TEXT,
+    MOVES,
+    NOTHING,
+    PLACES,
+    PROCESS,
+    TASKS,
+    Choices,
+    Doc,
+    Owns,
+    Ref,
+    op,
+)
+from rookery.tasks import landed, lifecycle, service, store
 from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
 from rookery.tasks.model import KINDS, STATES, Deleted, Progress, TaskTree, TaskView
 from rookery.tasks.service import Draft
@@ -156,10 +170,11 @@ def reopen(ctx: Context, task: OwnTaskArg) -> TaskView:
     return lifecycle.reopen(ctx.db, task, author(ctx))
 
 
-@op("task cancel", needs="task.write", view="tasks.one")
+@op("task cancel", needs="task.write", touches=PROCESS, view="tasks.one")
 def cancel(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None) -> TaskView:
     """Give a task up, and everything unfinished under it."""
-    return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason)
+    cleared = landed.cleared_above(ctx, store.find(ctx.db, task))
+    return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason, cleared=cleared)
 
 
 @op("task fail", needs="task.write", view="tasks.one")

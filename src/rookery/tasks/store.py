@@ -338,6 +338,18 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     return [Learning(*row) for row in rows]
 
 
+def of_branch(db: Database, branch: str) -> list[Task]:
+    """The tasks whose current attempt has a branch, the newest first; usually one."""
+    return [Task(*row) for row in db.all(f"{SELECT} WHERE t.branch = ? ORDER BY t.seq DESC", (branch,))]
+
+
+def held_by(db: Database, name: str) -> list[Task]:
+    """The tasks that an agent or a person is at work on, or is asked to rebase."""
+    states = ("IN_PROGRESS", "NEEDS_REBASE")
+    rows = db.all(f"{SELECT} WHERE t.assignee = ? AND t.state IN ({marks(2)}) ORDER BY t.seq", (name, *states))
+    return [Task(*row) for row in rows]
+
+
 def start_of_branch(db: Database, branch: str) -> str | None:
     """The commit that the branch of a task was made at."""
     sql = "SELECT start_commit FROM tasks WHERE branch = ? AND start_commit IS NOT NULL LIMIT 1"

@@ -1,4 +1,5 @@
-"""What we offer of tasks with version control: `start` gives a task a branch, `complete` records what was done there.
+"""What we offer of tasks with version control: `start` gives a task a branch, `submit` hands it in, and `complete` asks
+whether its work has landed.
 
 Checks come first, then version control, then the state, each safe to repeat: killed in between, the same command
 finds the branch or the commit that is already there and goes on.
@@ -6,21 +7,31 @@ finds the branch or the commit that is already there and goes on.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
-from rookery.base.errors import InvalidState
+from rookery.base.errors import InvalidInput, InvalidState, NoRepository
 from rookery.base.text import one_line
+from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.ops.context import Context
-from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, Doc, Owns, Ref, op
-from rookery.tasks import lifecycle, listing_store, store
+from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
+from rookery.tasks import landed, lifecycle, listing_store, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
 from rookery.tasks.store import Author
 from rookery.vcs.backend import Vcs
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.model import DirtyCheckout, NothingToCommit
 from rookery.vcs.ref_names import branch_name
+
+ResultOption = Annotated[str | None, LONG_TEXT, Doc("What came out of it.")]
+LearningOption = Annotated[
+    tuple[str, ...], Ref(LEARNINGS), Doc("Something that was found out; can be given several times.")
+]
+AttemptOption = Annotated[int | None, Doc("Refuse unless this is still the current attempt.")]
+_MOST_LISTED = 10
 
 
 @op("task start", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
@@ -58,29 +69,95 @@ def start(
     return view
 
 
+@op("task submit", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
+def submit(
+    ctx: Context,
+    task: Annotated[
+        str | None,
+        Ref(TASKS),
+        Owns(TASKS),
+        Doc("The task; by default the one whose branch is checked out here, else the one that you hold."),
+    ] = None,
+    *,
+    result: ResultOption = None,
+    learning: LearningOption = (),
+    agent: AgentOption = None,
+    attempt: AttemptOption = None,
+) -> TaskView:
+    """Hand a task's branch in for review; `rook merge` lands it, and that completes the task.
+
+    In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
+    branch's tip is handed in. Only the agent that holds the task, or a person, hands it in.
+    """
+    by, vcs = author(ctx, agent), ctx.vcs()
+    here = vcs.current_branch() if task is None else None
+    with ctx.db.read() as db:
+        known = _find_held(db, here, by) if task is None else store.find(db, task)
+        next_state("submit", known)
+        _check_submitter(known, by, attempt)
+    if known.branch is None:
+        raise InvalidState(
+            f"{known.id} has no branch to hand in",
+            hint=f"`rook task complete {known.id}` completes a task without one; `rook task start` makes one",
+        )
+    _commit_here(vcs, known)
+    repository = ctx.repository()
+    check_free(repository.merging().store, known.branch)
+    uncommitted = landed.find_uncommitted(ctx, repository, known.branch)
+    if uncommitted:
+        raise DirtyCheckout(uncommitted, hint="commit it there, or run this command there")
+    tip = repository.branch_tip(known.branch)
+    if tip is None or tip == known.start_commit:
+        problem = "there is no such branch" if tip is None else "it holds no commit of its own"
+        raise InvalidState(
+            f"{known.branch} cannot be handed in: {problem}",
+            hint=f"commit there first; if {known.id} needs no commit, `rook task complete {known.id}`",
+        )
+    with ctx.db.write() as db:
+        current = _check_same(known, store.get(db, known.id))
+        _check_submitter(current, by, attempt)
+        submitted = lifecycle.submit(db, current, by, commit=tip, result=result, learned=learning)
+        return assemble_one(db, submitted)
+
+
 @op("task complete", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
 def complete(
     ctx: Context,
     task: OwnTaskArg,
     *,
-    result: Annotated[str | None, LONG_TEXT, Doc("What came out of it.")] = None,
-    learning: Annotated[
-        tuple[str, ...], Ref(LEARNINGS), Doc("Something that was found out; can be given several times.")
-    ] = (),
+    result: ResultOption = None,
+    learning: LearningOption = (),
     agent: AgentOption = None,
-    attempt: Annotated[int | None, Doc("Refuse unless this is still the current attempt.")] = None,
+    attempt: AttemptOption = None,
 ) -> TaskView:
-    """Finish a task with the commit that holds its work.
+    """Finish a task: its work has landed, or it has none of its own.
 
-    In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
-    branch's tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
+    Work of its own is a commit on the task's branch, or something uncommitted in a checkout of it. It has landed if the
+    base contains it and nothing later reverts it, however it came there. Until then this is refused and changes
+    nothing: `rook merge --branch` lands the work and completes the task, `rook task submit` hands it in. The branch's
+    tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
     """
-    by, vcs = author(ctx, agent), ctx.vcs()
+    by = author(ctx, agent)
     with ctx.db.read() as db:
         known = store.find(db, task)
-        lifecycle.check_completable(db, known, by, attempt)
-    commit = _record_work(vcs, known)
-    return lifecycle.complete(db, known.id, by, attempt=attempt, result=result, learned=learning, commit=commit)
+        lifecycle.check_completable(db, known, by, attempt, has_landed=known.branch is not None)
+    work = landed.look(ctx, known)
+    landed.check_landed(ctx, known, work)
+    cleared = landed.cleared_above(ctx, known)
+    commit = work.tip if known.branch is not None else _current_commit(ctx)
+    with ctx.db.write():
+        _check_same(known, store.get(db, known.id))
+        return lifecycle.complete(
+            db,
+            known.id,
+            by,
+            attempt=attempt,
+            result=result,
+            learned=learning,
+            commit=commit,
+            has_landed=work.has_commits,
+            cleared=cleared,
+        )
 
 
 def _find_startable(db: Database, text: str, author: Author) -> Task:
@@ -111,13 +188,49 @@ def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
     return task.start_commit if task.branch == branch and task.start_commit is not None else tip
 
 
-def _record_work(vcs: Vcs, task: Task) -> str | None:
-    """The commit that holds the task's work, made here if this is its checkout and something is uncommitted."""
-    if task.branch is None:
-        return vcs.current_commit()
-    if vcs.current_branch() != task.branch:
-        return vcs.branch_tip(task.branch) or vcs.current_commit()
-    try:
-        return vcs.commit(f"{one_line(task.title, 72)}\n\nTask: {task.id}\n")
-    except NothingToCommit:
-        return vcs.current_commit()
+def _find_held(db: Database, here: str | None, by: Author) -> Task:
+    """The task whose branch is checked out here, else the one that the caller holds; raises unless that is one."""
+    on_branch = store.of_branch(db, here) if here is not None else []
+    if len(on_branch) == 1:
+        return on_branch[0]
+    held = on_branch or store.held_by(db, by.name)
+    if len(held) == 1:
+        return held[0]
+    if not held:
+        raise InvalidInput(
+            f"this checkout is on no task's branch, and {by.name} holds no task",
+            hint="name the task; `rook task list --state IN_PROGRESS` shows what is at work",
+        )
+    listed = "".join(f"\n- {task.id} {one_line(task.title, 60)}" for task in held[:_MOST_LISTED])
+    more = f"\n- and {len(held) - _MOST_LISTED} more" if len(held) > _MOST_LISTED else ""
+    raise InvalidInput(f"which task? It could be any of {len(held)}:{listed}{more}", hint="name it")
+
+
+def _check_submitter(task: Task, by: Author, attempt: int | None) -> None:
+    """Raise unless the caller is a person, or the agent that holds the task."""
+    lifecycle.check_holder(task, by, attempt)
+    if by.name != HUMAN and task.assignee != by.name:
+        raise AlreadyClaimed(
+            f"{by.name} does not hold {task.id}", hint="the agent that holds a task hands it in, or a person"
+        )
+
+
+def _check_same(seen: Task, task: Task) -> Task:
+    """The task, if its branch is still the one that git was asked about."""
+    if (seen.branch, seen.attempts) != (task.branch, task.attempts):
+        raise InvalidState(f"{task.id} was begun again meanwhile", hint=f"`rook task get {task.id}` shows it")
+    return task
+
+
+def _commit_here(vcs: Vcs, task: Task) -> None:
+    """Commit what is uncommitted, if this is a checkout of the task's branch."""
+    if vcs.current_branch() == task.branch:
+        with suppress(NothingToCommit):
+            vcs.commit(f"{one_line(task.title, 72)}\n\nTask: {task.id}\n")
+
+
+def _current_commit(ctx: Context) -> str | None:
+    """What the caller's checkout stands on; None without version control."""
+    with suppress(NoRepository):
+        return ctx.vcs().current_commit()
+    return None

@@ -41,7 +41,7 @@ from rookery.sessions.model import (
     TurnEnd,
 )
 from rookery.status.identity import renew_identity
-from rookery.tasks import lifecycle
+from rookery.tasks import landed, lifecycle
 from rookery.tasks import store as tasks
 from rookery.tasks.model import IN_PROGRESS
 from rookery.tasks.store import Author
@@ -57,6 +57,10 @@ class Work(Record):
     """The tip of its branch."""
     role: Role | None
     """None if the role's file cannot be used: then its task is open again, and its branch is kept."""
+    has_unlanded: bool | None = False
+    """An agent that should only read has made commits all the same; None if git does not say so."""
+    cleared: frozenset[str] = frozenset()
+    """The tasks above with a branch that may be completed with this one."""
 
 
 def settle_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd, *, can_end_session: bool = True) -> bool:
@@ -189,14 +193,15 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
     if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
         return
     open_children = tasks.has_unfinished_children(db, task.id)
-    if session.outcome != COMPLETED or role is None or (role.can_spawn and open_children):
+    is_unclear = work.has_unlanded is None or (role is not None and role.can_spawn and open_children)
+    if session.outcome != COMPLETED or role is None or is_unclear:
         lifecycle.release(db, task.id, author)
-    elif role.can_write:
+    elif role.can_write or work.has_unlanded:
         lifecycle.submit(db, task, author, commit=work.commit)
     else:
         report = messages.last_body(db, session.agent, session.id)
         try:
-            lifecycle.complete(db, task.id, author, result=report)
+            lifecycle.complete(db, task.id, author, result=report, cleared=work.cleared)
         except Refused:  # it was blocked meanwhile: another agent may do it when it no longer is
             lifecycle.release(db, task.id, author)
 
@@ -208,7 +213,13 @@ def _read_work(ctx: Context, session: Session) -> Work:
         commit = worktrees.open_repository(ctx).branch_tip(session.branch)
     with suppress(Refused):
         role = read_role(ctx.root, session.role)
-    return Work(commit, role)
+    task = tasks.existing(ctx.db, session.task_id)
+    if role is None or role.can_write or task is None:
+        return Work(commit, role)
+    has_unlanded = None
+    with suppress(Refused):
+        has_unlanded = bool(landed.look_at_commits(ctx, task).unlanded)
+    return Work(commit, role, has_unlanded, landed.cleared_above(ctx, task))
 
 
 def read_usage(ctx: Context, session: Session, counted_as: str) -> list[dict[str, Any]]:

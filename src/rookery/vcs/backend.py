@@ -14,9 +14,10 @@ from rookery.base.errors import InvalidState
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
+from rookery.vcs.git.landed import Evidence
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.model import DirtyCheckout, FileDiff, LogEntry, Status
+from rookery.vcs.model import Contents, DirtyCheckout, FileDiff, LogEntry, Status
 from rookery.vcs.ref_names import SAVED
 
 
@@ -94,7 +95,7 @@ class Vcs(Protocol):
     def delete_branch(self, name: str, expected: str) -> None:
         """Delete a branch if it is still at `expected`, else raises RefMoved.
 
-        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it.
+        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it or uses it.
         """
 
     def switch(self, branch: str) -> None:
@@ -103,13 +104,21 @@ class Vcs(Protocol):
     def checkouts(self) -> dict[str, str]:
         """Every checkout of the repository: its folder and the branch that it is on ('' for none)."""
 
-    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
-        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began."""
-        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), git_landed.Evidence(since))
+    def has_landed(self, commit: str, base: str, *, since: str | None = None, evidence: Evidence | None = None) -> bool:
+        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began.
+
+        Squashed and rebased work is only found by `evidence` that tells of it.
+        """
+        known = evidence or Evidence(since)
+        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), known)
 
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""
         return self._store.count_commits(self.resolve(tip), self.resolve(base))
+
+    def count_many(self, tips: Collection[str], base: str) -> dict[str, int]:
+        """The same for each of many commit ids, by one command."""
+        return self._store.count_many(tips, self.resolve(base)) if tips else {}
 
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs under `refs/rookery/` whose names begin with `prefix`, and their commits."""
@@ -145,7 +154,7 @@ class Vcs(Protocol):
         return None
 
     def running_step(self) -> str | None:
-        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended; else None.
+        """`merge`, `rebase`, `cherry-pick`, `revert` or `am`, if one has begun here and not ended; else None.
 
         Jj finishes every step at once; conflicts are part of a commit.
         """
@@ -176,6 +185,10 @@ class Vcs(Protocol):
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository of their own, submodules included: no snapshot holds what is in them."""
+
+    def contents(self) -> Contents:
+        """All that is here and in no commit, by as few commands as the backend needs."""
+        return Contents(self.status(), tuple(self.ignored_files()), tuple(self.inner_repositories()))
 
     def merging(self) -> Merging:
         """What merges commits in the object database and moves branches, without a checkout.

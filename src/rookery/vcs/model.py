@@ -86,6 +86,17 @@ class Status(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Contents(Record):
+    """What a checkout holds beside its commit."""
+
+    status: Status
+    ignored: tuple[str, ...]
+    """Every ignored file."""
+    inner: tuple[str, ...]
+    """Folders with a repository of their own, submodules included."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogEntry(Record):
     """One commit, newest first in a log."""
 

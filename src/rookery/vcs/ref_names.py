@@ -23,6 +23,14 @@ UNDOINGS = "undo/"
 """What the base became when a landing was undone, by entry."""
 UNDONE_WORK = "undone/"
 """Work whose landing was undone and that has not landed again, see `undone_name`."""
+UPSTREAMS = "upstream/"
+"""The last commit of a base's upstream that is known, see `upstream_name`."""
+FETCHED = "fetched/"
+"""Where the upstream of a base is fetched to, see `upstream_name`."""
+PUSHINGS = "push/"
+"""What is being pushed to the upstream of a base, see `upstream_name`."""
+SYNCED_FROM = "synced/"
+"""What a base was before it followed its upstream, until that is recorded, see `upstream_name`."""
 RESCUE = "rescue/"
 """What a command would otherwise have lost, by agent."""
 RESCUE_UNDO = f"{RESCUE}undo/"
@@ -55,9 +63,19 @@ def undone_name(branch: str) -> str:
 
 
 def fence_ref(base: str) -> str:
-    """The whole name of a base's fence; a name that is too long for a file is replaced by its hash."""
+    """The whole name of a base's fence."""
+    return SAVED + LEASES + _short_flat(base)
+
+
+def upstream_name(kind: str, base: str) -> str:
+    """What is kept of a base's upstream; the kind is one of the four above."""
+    return kind + _short_flat(base)
+
+
+def _short_flat(base: str) -> str:
+    """A branch's name in one level; a name that is too long for a file is replaced by its hash."""
     name = _flat(base)
-    return SAVED + LEASES + (name if len(name) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest())
+    return name if len(name) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()
 
 
 def _flat(branch: str) -> str:

@@ -80,9 +80,11 @@ def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
     remover = Remover(ctx)
     listed = []
-    for worktree in _find_worktrees(remover):
+    all_worktrees = _find_worktrees(remover)
+    unmerged = worktrees.count_unmerged(remover.vcs, [worktree.branch for worktree in all_worktrees], remover.base)
+    for worktree in all_worktrees:
         agent, path, branch, session = worktree.as_tuple()
-        state = worktrees.inspect(ctx, path, branch, session, base=remover.base)
+        state = worktrees.inspect(ctx, path, branch, session, unmerged=unmerged[branch])
         listed.append(
             Listed(
                 *(agent, path, branch),
@@ -171,7 +173,7 @@ class Cleaner(Remover):
         if cut_off is not None and not os.path.lexists(path):
             reason = self._why_branch_stays(branch) or "what a killed cleaning had begun is finished"
             return self._removed(verdict, cut_off.rescue, reason)
-        state = worktrees.inspect(self.ctx, path, branch, session, base=self.base)
+        state = worktrees.inspect(self.ctx, path, branch, session)
         reason = self._why_kept(worktree, state)
         if reason:
             return verdict.replace(reason=reason)

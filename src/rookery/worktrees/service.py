@@ -18,8 +18,7 @@ from rookery.config.model import VcsConfig
 from rookery.ops.context import Context
 from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.backend import Vcs
-from rookery.vcs.detect import is_bare, open_vcs
-from rookery.vcs.git.checkout import Git
+from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.model import RefMoved, ignore_line
 from rookery.worktrees import provision
@@ -75,12 +74,7 @@ def path_of(root: str, agent: str) -> str:
 
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
-    try:
-        return open_vcs(ctx.root, ctx.config.vcs)
-    except NoRepository:
-        if not is_bare(ctx.root):
-            raise
-        return Git(os.path.realpath(ctx.root), ctx.config.vcs.timeout)
+    return ctx.repository()
 
 
 def create(ctx: Context, session: Session) -> None:
@@ -145,16 +139,21 @@ def undo(ctx: Context, session: Session) -> str:
     return ""
 
 
+def count_unmerged(vcs: Vcs, branches: Sequence[str], base: str | None) -> dict[str, int]:
+    """How many commits of each branch the base does not contain; 0 where there is no base or no branch."""
+    tips = {branch: tip for branch in branches if branch and (tip := vcs.branch_tip(branch)) is not None}
+    counts = {} if base is None else vcs.count_many(tips.values(), base)
+    return {branch: counts.get(tips.get(branch, ""), 0) for branch in branches}
+
+
 def inspect(
-    ctx: Context, path: str, branch: str, session: Session | None = None, *, base: str | None = None
+    ctx: Context, path: str, branch: str, session: Session | None = None, *, unmerged: int = 0
 ) -> WorktreeState:
-    """What is in a worktree. A link in its place is not followed; commits are counted against `base`, if any.
+    """What is in a worktree, beside the commits that the caller has counted. A link in its place is not followed.
 
     What was created for the session, and has not changed since, does not count among the ignored files.
     """
     vcs = open_repository(ctx)
-    tip = vcs.branch_tip(branch)
-    unmerged = 0 if base is None or tip is None else vcs.count_commits(tip, base)
     state = WorktreeState(path, lock=vcs.lock_state(path), unmerged=unmerged)
     if os.path.islink(path):
         return state.replace(is_symlink=True)
@@ -164,17 +163,18 @@ def inspect(
         here = open_vcs(path, ctx.config.vcs)
         if here.root != os.path.realpath(path) or here.main_root() != vcs.main_root():
             return state.replace(is_broken=True)
-        status = here.status()
+        contents = here.contents()
     except NoRepository:
         return state.replace(is_broken=True)
+    status = contents.status
     return state.replace(
         branch=status.branch,
         is_other_branch=status.branch != branch,
         commit=status.commit,
         uncommitted=tuple(change.path for change in status.changes if change.kind != UNTRACKED),
         untracked=tuple(change.path for change in status.changes if change.kind == UNTRACKED),
-        ignored=tuple(_own_ignored(here, None if session is None else ctx.session_folder(session.id))),
-        inner=tuple(here.inner_repositories()),
+        ignored=_own_ignored(here, contents.ignored, None if session is None else ctx.session_folder(session.id)),
+        inner=contents.inner,
         step=here.running_step(),
     )
 
@@ -218,12 +218,12 @@ def _why_kept(state: WorktreeState) -> str:
     return "holds repositories of their own" if state.inner else ""
 
 
-def _own_ignored(here: Vcs, session_folder: str | None) -> Sequence[str]:
+def _own_ignored(here: Vcs, ignored: Sequence[str], session_folder: str | None) -> tuple[str, ...]:
     """Ignored files that are neither generated nor left unchanged since provisioning."""
+    if not ignored:
+        return ()
     manifest = provision.read_manifest(session_folder)
     generated = set(here.excluded()) - {ignore_line(path) for path in manifest.excluded}
-    return [
-        path
-        for path in here.ignored_files()
-        if ignore_line(path) not in generated and not manifest.covers(here.root, path)
-    ]
+    return tuple(
+        path for path in ignored if ignore_line(path) not in generated and not manifest.covers(here.root, path)
+    )

@@ -17,6 +17,8 @@ from rookery.merge.model import (
     LANDED,
     LANDING,
     MECHANICAL,
+    NOT_PUSHED,
+    PUSHED,
     REFUSED,
     REIMAGINE,
     RESOLVED,
@@ -27,6 +29,7 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
+    Pushed,
     way_out,
 )
 from rookery.merge.radar.service import CONFLICT, Scan
@@ -63,6 +66,8 @@ def _landed(result: Outcome) -> Iterator[Block]:
     if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
     yield from _failed_gates(result)
+    if result.push is not None:
+        yield pushed(result.push)
     for name in result.flaky:
         yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
@@ -79,6 +84,13 @@ def _failed_gates(result: Outcome) -> Iterator[Block]:
         if not failed.is_base:
             yield text(failed.branch, "bad")
             yield from failed_output((failed.run,))
+
+
+def pushed(push: Pushed) -> Block:
+    """What became of a push."""
+    if push.state == PUSHED:
+        return text(f"Pushed {push.commits} commit{'s' * (push.commits != 1)} to {push.upstream}.", "good")
+    return text(f"Not pushed: {push.reason}", "bad" if push.state == NOT_PUSHED else "busy")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:

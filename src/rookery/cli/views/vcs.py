@@ -1,17 +1,23 @@
-"""How the results of `rook vcs` are shown."""
+"""How the results of `rook vcs` and `rook sync` are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import SHORT, Block, Fields, Paragraph, Span, Table, line, short, text
+from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Span, Table, line, short, some, text
+from rookery.cli.views.merges import pushed
+from rookery.merge.model import PUSHED
 from rookery.ops.vcs import Committed, Detected, Difference
+from rookery.remote.model import MERGED, CommitLine, Synced
 from rookery.tasks.cleanup_ops import Branch
+from rookery.vcs.git.remote import AHEAD, BEHIND, DIVERGED, EQUAL, GONE, UNPUBLISHED
 from rookery.vcs.model import LogEntry, Status
 
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}
+_SHOWN_COMMITS = 10
+_SHOWN_FILES = 5
 _VERDICTS = {"kept": "", "removable": "busy", "deleted": "good"}
 
 
@@ -73,3 +79,105 @@ def _kind(kind: str) -> Span:
 
 def _path(path: str, old_path: str | None) -> str:
     return one_line(path) if old_path is None else f"{one_line(old_path)} → {one_line(path)}"
+
+
+def synced(result: Synced, _values: dict[str, Any]) -> Iterator[Block]:
+    """How the base and its upstream had come apart, and what was done."""
+    base, name = result.base, result.upstream
+    if result.is_rewritten:
+        lost = f", and {base} still has some of these" if result.has_dropped else ""
+        yield text(f"{name} was rewritten: it has lost commits that it had{lost}.", "bad")
+    yield from _state(result)
+    if result.held:
+        yield text(f"{base} was not moved: {result.held}", "bad")
+        files = some(result.files, _SHOWN_FILES)
+        if files and files not in result.held:
+            yield text(files, indent=2)
+    if result.push is not None:
+        yield pushed(result.push)
+    if result.is_dry_run:
+        yield text("Nothing was changed.", "dim")
+    else:
+        yield from _next_step(result)
+
+
+def _state(result: Synced) -> Iterator[Block]:
+    base, name = result.base, result.upstream
+    if result.state == EQUAL:
+        yield text(f"{base} and {name} are equal.", "good")
+    elif result.state == UNPUBLISHED:
+        yield text(f"{name} did not exist yet." if _is_pushed(result) else f"{name} does not exist yet.")
+    elif result.state == GONE:
+        yield text(f"{name} was there, and is gone.", "bad")
+    elif result.state == BEHIND:
+        has_moved = result.moved is not None
+        yield text(f"{base} {'was' if has_moved else 'is'} {_count(result.behind)} behind {name}:")
+        yield _listed(result.theirs, result.behind)
+        if has_moved:
+            yield Paragraph([line((f"{base} is now at ", "good"), short(result.commit))])
+    elif result.state == AHEAD:
+        yield text(f"{base} {'was' if _is_pushed(result) else 'is'} {_count(result.ahead)} ahead of {name}:")
+        yield _listed(result.ours, result.ahead)
+    else:
+        yield from _diverged(result)
+
+
+def _diverged(result: Synced) -> Iterator[Block]:
+    base, name = result.base, result.upstream
+    yield text(f"{base} and {name} {'had' if result.moved else 'have'} diverged.", "" if result.moved else "bad")
+    yield text(f"{_count(result.ahead)} only on {base}:")
+    yield _listed(result.ours, result.ahead)
+    yield text(f"{_count(result.behind)} only on {name}:")
+    yield _listed(result.theirs, result.behind)
+    if result.moved == MERGED:
+        yield Paragraph([line((f"{name} was merged: {base} is now at ", "good"), short(result.commit))])
+    elif result.conflicts:
+        yield text("They conflict, so nothing was merged:", "bad")
+        rows = [line(one_line(file["path"]) or "all of it", (f" ({file['kind']})", "dim")) for file in result.conflicts]
+        yield Paragraph([*rows[:_SHOWN_COMMITS], *_more(len(rows))], indent=2)
+    elif not result.held:
+        yield text("They merge without a conflict.")
+
+
+def _next_step(result: Synced) -> Iterator[Block]:
+    base = result.base
+    if result.files:
+        yield text("Settle that, then `rook sync` again.", "dim")
+    elif result.state == DIVERGED and not result.moved and not result.held:
+        if result.conflicts:
+            yield text(f"Merge it by hand on {base} (`git merge {result.upstream}`), then `rook sync` again.", "dim")
+        else:
+            yield text("`rook sync --merge` merges them, through the gates.", "dim")
+    elif result.has_dropped:
+        yield text(
+            f"Keep them with `git push {result.upstream.partition('/')[0]} {base}`, or drop them here too.", "dim"
+        )
+    elif (result.state in (AHEAD, UNPUBLISHED) or result.moved == MERGED) and result.push is None:
+        yield text("`rook sync --push` pushes it.", "dim")
+
+
+def _listed(commits: Sequence[CommitLine], count: int) -> Paragraph:
+    rows: list[Cell] = []
+    for commit in commits[:_SHOWN_COMMITS]:
+        about = one_line(commit.title or commit.subject)
+        origin = f"  {commit.branch}" if commit.branch else f"  {one_line(commit.author)}"
+        dropped = ("  dropped there", "bad") if commit.is_dropped else ""
+        rows.append(line(short(commit.commit), f" {about}", (origin, "dim"), dropped))
+    return Paragraph([*rows, *_more(len(commits), count)], indent=2)
+
+
+def _more(listed: int, count: int | None = None) -> list[Cell]:
+    """How many are not shown. A merge brings commits that are not listed by themselves."""
+    rest = listed - _SHOWN_COMMITS
+    if rest > 0:
+        return [(f"and {rest} more", "dim")]
+    within = (count or 0) - listed
+    return [(f"with {_count(within)} merged by these", "dim")] if within > 0 else []
+
+
+def _count(commits: int) -> str:
+    return "1 commit" if commits == 1 else f"{commits} commits"
+
+
+def _is_pushed(result: Synced) -> bool:
+    return result.push is not None and result.push.state == PUSHED

@@ -68,8 +68,9 @@ def _clean(merger: Merger, entry: Entry) -> bool:
         return False
     if not os.path.isdir(session.worktree):
         return True
-    state = worktrees.inspect(merger.ctx, session.worktree, session.branch, base=entry.base)
-    has_landed = state.unmerged == 0 or merger.merging.tip(session.branch) == entry.tip
+    state = worktrees.inspect(merger.ctx, session.worktree, session.branch)
+    unmerged = worktrees.count_unmerged(merger.vcs, [session.branch], entry.base)
+    has_landed = unmerged[session.branch] == 0 or merger.merging.tip(session.branch) == entry.tip
     if state.is_there and state.is_clean and has_landed:  # else `rook worktree list` shows what is not on the base
         for cleaned in Cleaner(merger.ctx, actor=merger.actor).clean([session.agent]):
             reason = f" ({cleaned.reason})" if cleaned.reason else ""

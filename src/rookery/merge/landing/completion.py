@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 from rookery.base.errors import Refused
+from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.merge import store
 from rookery.merge.landing.eligibility import objection
@@ -11,15 +15,41 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED as FINISHED
-from rookery.tasks import lifecycle
+from rookery.tasks import landed, lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW, Task
+from rookery.tasks.model import ACTIVE, APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW, Task
 from rookery.tasks.store import Author
 
 _HANDED_OVER = (PENDING_REVIEW, APPROVED, NEEDS_REBASE)
 
 
-def complete_task(merger: Merger, entry: Entry) -> str:
+@dataclass(frozen=True, slots=True)
+class Surroundings(Record):
+    """What git says of tasks beside what lands, found out before the transaction that records it."""
+
+    cleared: frozenset[str] = frozenset()
+    """The tasks above with a branch that may be completed with those that land."""
+    uncommitted: dict[str, str] = field(default_factory=dict)
+    """Tasks that were not handed in and have uncommitted work, with what that is."""
+
+
+def look_around(merger: Merger, entries: Iterable[Entry]) -> Surroundings:
+    """What git says of the tasks of entries, and of those above them; usually no git is started for that."""
+    ctx = merger.ctx
+    landing = tasks.get_many(ctx.db, filter(None, (entry.task_id for entry in entries))).values()
+    above = {task.id: task for child in landing for task in tasks.ancestors(ctx.db, child)}
+    uncommitted = {}
+    for task in landing:
+        if task.branch is not None and task.state in ACTIVE and not agents.sessions(ctx.db, branch=task.branch):
+            try:
+                uncommitted[task.id] = landed.find_uncommitted(ctx, merger.vcs, task.branch)
+            except Refused as error:
+                uncommitted[task.id] = f"whether {task.branch} has uncommitted work is unknown: {error.message}"
+    uncommitted = {task_id: reason for task_id, reason in uncommitted.items() if reason}
+    return Surroundings(landed.cleared(ctx, above.values()), uncommitted)
+
+
+def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
     """Within the landing's transaction: complete the task whose work is now on the base.
 
     Returns a remark for the entry: why the task stays open, or what it should have waited for. Usually empty.
@@ -32,11 +62,11 @@ def complete_task(merger: Merger, entry: Entry) -> str:
         return ""
     if task.state == CANCELLED:
         return f"{task.id} is CANCELLED, and stays so"
-    reason = _why_unfinished(db, entry, task)
+    reason = around.uncommitted.get(task.id) or _why_unfinished(db, entry, task)
     if reason:
         return f"{reason}, so {task.id} stays {task.state}"
     try:
-        return lifecycle.complete_landed(db, task, _author(merger), commit=entry.tip)
+        return lifecycle.complete_landed(db, task, _author(merger), commit=entry.tip, cleared=around.cleared)
     except Refused as error:
         return error.message
 
@@ -59,9 +89,11 @@ def complete_landed(merger: Merger, base: str) -> None:
         commit = task.commit
         if commit is None or not _is_on(merger, task, commit, base):
             continue
+        cleared = landed.cleared_above(merger.ctx, task)
         try:
             with merger.ctx.db.write() as db:
-                waited = lifecycle.complete_landed(db, tasks.get(db, task.id), _author(merger), commit=commit)
+                task = tasks.get(db, task.id)
+                waited = lifecycle.complete_landed(db, task, _author(merger), commit=commit, cleared=cleared)
         except Refused:
             continue  # it has children that are not finished
         although = f", although {waited}" if waited else ""

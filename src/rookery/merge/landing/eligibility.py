@@ -80,6 +80,11 @@ def survey(merger: Merger, base: str) -> Survey:
     task_ids = (*(session.task_id for session in sessions.values()), *(entry.task_id for entry in entries.values()))
     tasks_by_id = tasks.get_many(db, filter(None, task_ids))
     tips = {name: tip for name, tip in merger.vcs.branches(AGENT_BRANCHES).items() if name in sessions}
+    by_hand = {
+        task.branch: task
+        for task in tasks.in_states(db, *_IN_REVIEW)
+        if task.branch is not None and task.branch not in sessions
+    }
     landed = landed_branches(merger, tips, base)
     ready, queued, skipped = [], [], []
     for branch, tip in tips.items():
@@ -93,6 +98,12 @@ def survey(merger: Merger, base: str) -> Survey:
             ready.append(branch)
         elif branch not in entries:
             skipped.append(Skipped(branch, session.agent, session.task_id, reason))
+    for branch, task in by_hand.items():
+        reason = _why_not_ready_by_hand(merger, task, branch, base)
+        if not reason:
+            ready.append(branch)
+        elif branch not in entries:
+            skipped.append(Skipped(branch, task.assignee or "", task.id, reason))
     for branch, entry in entries.items():
         task = tasks_by_id.get(entry.task_id or "")
         if branch in ready:
@@ -115,15 +126,34 @@ def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, 
         return reason
     if task is None and session.outcome != COMPLETED:
         return f"{session.agent} {session.outcome} before it was done"
-    newest = store.select(db, base=base, branch=session.branch, limit=1)
-    if newest and newest[0].tip == tip:
-        reasons = {
-            UNDONE: f"it was undone; `rook merge --branch {session.agent}` lands it again",
-            DID_NOT_LAND: f"it failed: {newest[0].reason}; `rook merge retry {session.agent}` tries again",
-            TAKEN_OUT: f"it was taken out of the queue; `rook merge retry {session.agent}` puts it back",
-        }
-        if newest[0].state in reasons:
-            return reasons[newest[0].state]
+    reason = _why_settled(db, session.branch, tip, base, session.agent)
+    if reason:
+        return reason
     if task is not None and task.state not in _IN_REVIEW:
         return f"its task {task.id} is {task.state}, not in review"
     return ""
+
+
+def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -> str:
+    """Why a branch does not land that was handed in by `rook task submit`; empty if it does."""
+    tip = merger.merging.tip(branch)
+    if tip is None:
+        return f"there is no branch {branch} any more"
+    if tip == task.start_commit:
+        return "it holds no commit of its own"
+    if branch == base:
+        return "it is the base itself"
+    return _why_settled(merger.ctx.db, branch, tip, base, branch)
+
+
+def _why_settled(db: Database, branch: str, tip: str, base: str, name: str) -> str:
+    """What became of the same commit before, if a person has to ask for it again by name."""
+    newest = store.select(db, base=base, branch=branch, limit=1)
+    if not newest or newest[0].tip != tip:
+        return ""
+    reasons = {
+        UNDONE: f"it was undone; `rook merge --branch {name}` lands it again",
+        DID_NOT_LAND: f"it failed: {newest[0].reason}; `rook merge retry {name}` tries again",
+        TAKEN_OUT: f"it was taken out of the queue; `rook merge retry {name}` puts it back",
+    }
+    return reasons.get(newest[0].state, "")

@@ -10,6 +10,7 @@ from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
+from rookery.tasks import landed as task_landings
 from rookery.tasks import store as tasks
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.landed import UNDO_TRAILER, Evidence, Landing
@@ -108,5 +109,4 @@ def _evidence(merger: Merger, branch: str, base: str) -> Evidence:
     """Where an agent's or a task's branch began, and our records of what landed."""
     sessions = agents.sessions(merger.ctx.db, branch=branch)
     began = sessions[0].base_commit if sessions else tasks.start_of_branch(merger.ctx.db, branch)
-    own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(merger.ctx.db, branch, base))
-    return Evidence(began, own, hidden)
+    return task_landings.evidence(merger.ctx.db, branch, base, began)

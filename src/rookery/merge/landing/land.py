@@ -22,6 +22,7 @@ from rookery.merge import store
 from rookery.merge.gates import scratch
 from rookery.merge.landing import cleanup, completion, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate
+from rookery.merge.landing.completion import Surroundings
 from rookery.merge.landing.eligibility import Withdrawn, why_refused
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
@@ -29,16 +30,24 @@ from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.ops.state_owner import keep_answer, last_answer
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.forward import Forward, InTheWay
+from rookery.vcs.git.in_progress import BranchInUse
 from rookery.vcs.git.moves import Fenced
 from rookery.vcs.ref_names import LANDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Record):
-    """A landing that has to wait for a person: a checkout has files that block it or is busy, or a hook refuses."""
+    """A landing that has to wait for a person: a checkout has files that block it or is busy, or a hook refuses, or git
+    has begun something with the base.
+    """
 
     reason: str
     paths: tuple[str, ...] = ()
+
+
+def in_use(error: BranchInUse) -> Held:
+    """A landing that waits until a rebase or the like has ended: aborted, that would drop what landed meanwhile."""
+    return Held(f"{error.message}; {error.hint}, then `rook merge run` lands this")
 
 
 def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held:
@@ -53,6 +62,8 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
         begun = merger.merging.begin_forward(lease.base, old, new)
     except InTheWay as error:
         return Held(error.message, error.paths)
+    except BranchInUse as error:
+        return in_use(error)
     except InvalidState as error:
         return Held(error.message)  # another git is at work in a checkout, or its files cannot be written
     answer = last_answer(merger.ctx.root)  # while the index is locked
@@ -60,10 +71,13 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
     try:
         with checkouts_following(merger, lease.base, new, begun, answer):
             _move(merger, lease, entries, old, new)
+            around = completion.look_around(merger, entries)
             with leases.writing(merger, lease):  # if the lease was lost just now, its new holder records this
                 now = merger.ctx.now()
-                landed = [record_landed(merger, entry, now) for entry in entries]
+                landed = [record_landed(merger, entry, now, around) for entry in entries]
             steps.reached("landing written")
+    except BranchInUse as error:  # it has begun since
+        return in_use(error)
     except ProgramFailed as error:
         if merger.merging.tip(lease.base) == new:
             raise
@@ -133,9 +147,9 @@ def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new:
     steps.reached("base moved")
 
 
-def record_landed(merger: Merger, entry: Entry, now: str) -> Entry:
+def record_landed(merger: Merger, entry: Entry, now: str, around: Surroundings) -> Entry:
     """Within a transaction: git says that the base contains the candidate. What landed at once has one time."""
-    remark = completion.complete_task(merger, entry)
+    remark = completion.complete_task(merger, entry, around)
     changes = {"landed_at": now, "kind": None, "reason": remark or None, "files": (), "log": None}
     landed = store.change(merger.ctx.db, entry, "land", actor=merger.actor, at=now, **changes)
     messages.tell_landed(merger, landed)
@@ -159,9 +173,10 @@ def recover(merger: Merger, lease: Lease) -> list[Entry]:
     for entry in left:
         is_announced = entry.state == LANDING and tip is not None
         has_landed = is_announced and merger.merging.store.contains(str(entry.candidate), str(tip))
+        around = completion.look_around(merger, [entry] if has_landed else [])
         with leases.writing(merger, lease):
             if has_landed:
-                settled.append(record_landed(merger, entry, merger.ctx.now()))
+                settled.append(record_landed(merger, entry, merger.ctx.now(), around))
             else:
                 settled.append(merger.change(entry, "put back"))
         steps.reached("recovered one")

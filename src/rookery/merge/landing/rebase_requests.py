@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rookery.base.errors import ProgramFailed
 from rookery.config import steps
 from rookery.merge import store
 from rookery.merge.landing import messages
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry
 from rookery.merge.radar import service as radar
 from rookery.sessions import store as agents
 
@@ -26,7 +25,8 @@ def follow_up(merger: Merger, base: str) -> None:
         return
     steps.reached("to be followed up")
     try:
-        touched = _touched_agents(merger, base, landed)
+        pairs = [(entry.base_before, entry.candidate) for entry in landed if entry.base_before and entry.candidate]
+        touched = touched_agents(merger, base, pairs, {entry.branch for entry in landed})
     except ProgramFailed as error:  # git has no answer, now or later: the landing stands without it
         merger.say(f"cannot find out which agents would have to rebase on {base}: {error.message}\n")
         touched = []
@@ -39,14 +39,17 @@ def follow_up(merger: Merger, base: str) -> None:
     steps.reached("followed up")
 
 
-def _touched_agents(merger: Merger, base: str, landed: Sequence[Entry]) -> list[tuple[str, str, list[str]]]:
-    """The running agents that have to rebase, with their branches and the files that overlap."""
+def touched_agents(
+    merger: Merger, base: str, pairs: Sequence[tuple[str, str]], own: Collection[str] = ()
+) -> list[tuple[str, str, list[str]]]:
+    """The running agents that have to rebase after the base has gone from one commit of each pair to the other.
+
+    With their branches, those in `own` left out, and the files that overlap.
+    """
     if not may_be_needed(merger):
         return []
     asks_all = merger.ctx.config.merge.rebase == "all"
-    pairs = [(entry.base_before, entry.candidate) for entry in landed if entry.base_before and entry.candidate]
     changed = {path for paths in merger.merging.changed_paths(pairs) for path in paths}
-    own = {entry.branch for entry in landed}
     branches = [branch for branch in radar.unlanded_branches(merger) if branch.is_alive and branch.name not in own]
     files = {} if asks_all else radar.changed_files(merger, branches, base)
     overlaps = [(branch, changed & files.get(branch.name, changed)) for branch in branches]

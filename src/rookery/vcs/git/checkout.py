@@ -9,6 +9,7 @@ from functools import cached_property
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.vcs import capture as snapshots
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
 from rookery.vcs.git.refs import AskGit
@@ -16,6 +17,7 @@ from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore, 
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
+    Contents,
     FileDiff,
     LogEntry,
     NothingToCommit,
@@ -47,13 +49,25 @@ class Git(GitWorktrees):
 
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
+        return self._read_status()[0]
+
+    def contents(self) -> Contents:
+        """All that is here and in no commit; git looks through the folder once."""
+        status, ignored = self._read_status("--ignored=traditional")
+        # A repository inside this one, whose name ends in `/`, is no file.
+        inner = [change.path.rstrip("/") for change in status.changes if change.path.endswith("/")]
+        files = tuple(path for path in ignored if not path.endswith("/"))
+        return Contents(status, files, (*self.modules(), *inner))
+
+    def _read_status(self, *options: str) -> tuple[Status, list[str]]:
+        """What is changed here, and with `--ignored` what is ignored."""
         text = self._store.read(
             *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-ahead-behind"),
-            *("--find-renames", "--ignore-submodules=none"),
+            *("--find-renames", "--ignore-submodules=none", *options),
         )
-        commit, branch, changes = parse_status(text)
+        commit, branch, changes, ignored = parse_status(text)
         # A branch can have the very name that git prints for none.
-        return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes))
+        return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes)), ignored
 
     def log(self, limit: int = 20) -> Sequence[LogEntry]:
         """The newest commits that the checkout contains."""
@@ -135,6 +149,7 @@ class Git(GitWorktrees):
         for folder, branch in self.checkouts().items():
             if branch == name:
                 raise InvalidState(f"branch {name} is checked out in {folder}", hint="switch it away or remove it")
+        check_free(self._store, name)
         self._store.change_ref(HEADS + name, old=self._store.get_commit(expected), new=None)
 
     def switch(self, branch: str) -> None:

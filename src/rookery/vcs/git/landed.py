@@ -72,14 +72,47 @@ def compare(store: GitStore, tip: str, base: str) -> Apart:
     key = ("apart", tip, base)
     if key not in store.known:
         rows = store.read_log(("%m", "%H", "%P", "%B"), "--topo-order", "--left-right", f"{base}...{tip}", "--")
-        ahead = [(commit, parents, message) for side, commit, parents, message in rows if side == "<"]
-        beyond = {commit: parents.split() for commit, parents, _ in ahead}
-        reverts = tuple((commit, message) for commit, _, message in ahead if _REVERTS.search(message))
-        is_contained = len(ahead) == len(rows)
-        store.known["contains", tip, base], store.known["contains", base, tip] = is_contained, not beyond
-        store.known[key] = Apart(beyond, is_contained, reverts)
+        ahead = [(commit, parents.split(), message) for side, commit, parents, message in rows if side == "<"]
+        _keep_apart(store, tip, base, ahead, is_contained=len(ahead) == len(rows))
     apart: Apart = store.known[key]
     return apart
+
+
+def compare_many(store: GitStore, tips: Iterable[str], base: str) -> None:
+    """Find out how a base and many commits have come apart, by two gits; `compare` then knows it."""
+    wanted = [tip for tip in dict.fromkeys(tips) if ("apart", tip, base) not in store.known]
+    if len(wanted) < 2:
+        return
+    shared = store.ask("merge-base", "--octopus", base, *wanted) or ""
+    fields, excluded = ("%H", "%P", "%B"), [f"^{commit}" for commit in shared.split()]
+    listed = store.read_log(fields, "--topo-order", base, *wanted, *excluded, "--")
+    rows = [(commit, parents.split(), message) for commit, parents, message in listed]
+    # One bit for each commit in question says that it leads to a row; git lists children before their parents.
+    leads = dict.fromkeys((commit for commit, _, _ in rows), 0)
+    for number, tip in enumerate((base, *wanted)):
+        if tip in leads:
+            leads[tip] |= 1 << number
+    for commit, parents, _ in rows:
+        for parent in parents:
+            if parent in leads:
+                leads[parent] |= leads[commit]
+    on_base = [row for row in rows if leads[row[0]] & 1]
+    beside = 0
+    for commit, _, _ in rows:
+        beside |= 0 if leads[commit] & 1 else leads[commit]
+    for number, tip in enumerate(wanted, 1):
+        ahead = [row for row in on_base if not leads[row[0]] >> number & 1]
+        _keep_apart(store, tip, base, ahead, is_contained=not beside >> number & 1)
+
+
+def _keep_apart(
+    store: GitStore, tip: str, base: str, ahead: Sequence[tuple[str, list[str], str]], *, is_contained: bool
+) -> None:
+    """Remember what the base has beyond a commit."""
+    beyond = {commit: parents for commit, parents, _ in ahead}
+    reverts = tuple((commit, message) for commit, _, message in ahead if _REVERTS.search(message))
+    store.known["contains", tip, base], store.known["contains", base, tip] = is_contained, not beyond
+    store.known["apart", tip, base] = Apart(beyond, is_contained, reverts)
 
 
 def has_landed(store: GitStore, tip: str, base: str, evidence: Evidence) -> bool:
@@ -183,9 +216,13 @@ def _own_commits(store: GitStore, beyond: Mapping[str, Sequence[str]], bottom: s
     border = {parent for parents in beyond.values() for parent in parents if parent not in beyond} - {bottom}
     if not border:
         return set()
-    excluded = "" if bottom is None else f"^{bottom}\n"
-    listed = store.read("rev-list", "--stdin", stdin="".join(f"{commit}\n" for commit in border) + excluded)
-    return border & set(listed.split())
+    key = ("beside", bottom or "", *sorted(border))
+    if key not in store.known:  # the same for all branches that began at the same place
+        excluded = "" if bottom is None else f"^{bottom}\n"
+        listed = store.read("rev-list", "--stdin", stdin="".join(f"{commit}\n" for commit in border) + excluded)
+        store.known[key] = border & set(listed.split())
+    own: set[str] = store.known[key]
+    return own
 
 
 def _reach(commits: Iterable[str], beyond: Mapping[str, Sequence[str]], seen: set[str]) -> set[str]:
@@ -252,6 +289,30 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
 def reverted_commits(message: str) -> list[str]:
     """The commits that a message says it reverts."""
     return _REVERTS.findall(message)
+
+
+def commits_named_by_reverts(store: GitStore, base: str) -> set[str]:
+    """The commits that some commit of a base says it reverts; those with their whole id."""
+    messages = store.read_log(("%B",), "-E", f"--grep={_REVERTS.pattern}", base, "--")
+    return {name for (message,) in messages for name in reverted_commits(message) if len(name) >= _WHOLE}
+
+
+def brought_by_merges(store: GitStore, commits: Sequence[str]) -> set[str]:
+    """The commits that came with those of some commits that are merges."""
+    brought: set[str] = set()
+    for merge, (before, *_) in _merges(store, commits).items():
+        brought.update(store.read("rev-list", merge, f"^{before}", "--").split())
+    return brought
+
+
+def patch_ids(store: GitStore, commits: Sequence[str]) -> dict[str, str]:
+    """What each commit changes, as an id that does not depend on where it lies; merges and empty commits have none."""
+    if not commits:
+        return {}
+    diff = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+    words = ("log", "--no-show-signature", "--no-color", "--format=commit %H", "--no-walk=unsorted", *diff, "--stdin")
+    text = store.read_bytes(*words, stdin="\n".join(dict.fromkeys(commits)).encode())
+    return {commit.decode(): patch_id.decode() for patch_id, commit in _patch_ids(store, text)}
 
 
 def _merges(store: GitStore, names: Sequence[str]) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from time import time
 
 from rookery.base.errors import ProgramFailed
+from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.repository import NO_HOOKS, GitStore
 from rookery.vcs.model import RefMoved, moved
 from rookery.vcs.ref_names import HEADS, SAVED, fence_ref
@@ -67,9 +68,10 @@ class Moving:
     ) -> None:
         """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it and may refuse.
 
-        With a `fence`, raises Fenced unless the branch's fence has that value. What is `kept` goes under
-        `refs/rookery/`. All of it happens, or nothing. A hook that hangs is ended with git, and the locks that git
-        held go with it.
+        Raises BranchInUse if git has begun something with it, looked up as late as can be: a caller that holds the
+        locks of its checkouts' indexes lets no rebase begin there. With a `fence`, raises Fenced unless the branch's
+        fence has that value. What is `kept` goes under `refs/rookery/`. All of it happens, or nothing. A hook that
+        hangs is ended with git, and the locks that git held go with it.
         """
         ref = HEADS + branch
         lines = _keeping(kept or {})
@@ -78,6 +80,7 @@ class Moving:
             lines.append(f"verify {fence_ref(branch)} {fence or absent}\n")
         lines.append(f"update {ref} {commit} {expected}\n")
         words = ("update-ref", "-m", f"rook: {why}", "--stdin")
+        check_free(self.store, branch)
         limited = replace(self.store, timeout=min(self.store.timeout, _LONGEST))
         started = time()
         try:

@@ -17,9 +17,11 @@ _KINDS = {"A": ADDED, "C": "copied", "D": DELETED, "M": MODIFIED, "R": RENAMED, 
 DETACHED = "(detached)"
 
 
-def parse_status(text: str) -> tuple[str | None, str, list[Change]]:
-    """The commit, the branch and the changes of `git status --porcelain=v2 --branch -z`."""
-    commit, branch, changes = None, DETACHED, []
+def parse_status(text: str) -> tuple[str | None, str, list[Change], list[str]]:
+    """The commit, the branch, the changes and the ignored files of `git status --porcelain=v2 --branch -z`."""
+    commit, branch = None, DETACHED
+    changes: list[Change] = []
+    ignored: list[str] = []
     tokens = iter(text.split("\0"))
     for token in tokens:
         mark, _, rest = token.partition(" ")
@@ -37,7 +39,9 @@ def parse_status(text: str) -> tuple[str | None, str, list[Change]]:
             changes.append(Change(rest.split(" ", 9)[9], CONFLICTED))
         elif mark == "?":
             changes.append(Change(rest, UNTRACKED))
-    return commit, branch, changes
+        elif mark == "!":
+            ignored.append(rest)
+    return commit, branch, changes, ignored
 
 
 def _kind(state: str) -> str:

@@ -18,14 +18,14 @@ from rookery.base.errors import InvalidInput, InvalidState, NoRepository, Progra
 from rookery.config.environ import child_environ
 from rookery.config.project import git_folder
 from rookery.processes import process
-from rookery.processes.process import Finished, run, run_bytes
+from rookery.processes.process import Finished, Watch, run, run_bytes
 from rookery.vcs import cage
 from rookery.vcs.folders import read_line
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.pointers import common_folder
 from rookery.vcs.git.porcelain import parse_diff
 from rookery.vcs.git.refs import AskGit, RefFiles
-from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
+from rookery.vcs.model import EMAIL, NAME, FileDiff, RefMoved, UnknownRevision, moved
 from rookery.vcs.ref_names import HEADS, SAVED
 
 Env = Mapping[str, str]
@@ -115,6 +115,10 @@ class GitStore:
         values = self.read_list(*LOG, "-z", "--no-patch", "--format=tformat:" + "%x00".join(fields), *args)
         return list(zip(*[iter(values)] * len(fields), strict=True))
 
+    def first_parents(self, tip: str, without: str, limit: int) -> list[tuple[str, ...]]:
+        """What a branch went through that a commit lacks, the newest first: commit, author and subject."""
+        return self.read_log(("%H", "%an", "%s"), "--first-parent", f"--max-count={limit}", tip, f"^{without}", "--")
+
     def ask(self, *args: str) -> str | None:
         """What git prints for a question that may have no answer, without the end of its line."""
         done = self.run(*args, env=_READING)
@@ -132,10 +136,10 @@ class GitStore:
             raise failure(done, args)
         return done.stdout
 
-    def run(self, *args: str, stdin: str | None = None, env: Env | None = None) -> Finished:
+    def run(self, *args: str, stdin: str | None = None, env: Env | None = None, watch: Watch | None = None) -> Finished:
         """Run git to its end, whether it fails or not; once more if only the lock of a killed git stopped it."""
         argv, whole = self._command(args, env)
-        done = self._run(argv, whole, stdin)
+        done = self._run(argv, whole, stdin, watch)
         if done.ok or not any(mark in done.stderr for mark in _LOCKED):
             return done
         paths = git_locks.named(done.stderr, self.folder)
@@ -143,7 +147,7 @@ class GitStore:
         if held:
             reasons = "".join(f"{path} stays: {reason}\n" for path, reason in held.items())
             return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
-        return self._run(argv, whole, stdin) if paths else done
+        return self._run(argv, whole, stdin, watch) if paths else done
 
     def _command(self, args: tuple[str, ...], env: Env | None) -> tuple[list[str], dict[str, str]]:
         """The words and the environment with which git is started."""
@@ -171,9 +175,9 @@ class GitStore:
 
             yield answer
 
-    def _run(self, argv: list[str], env: dict[str, str], stdin: str | None) -> Finished:
+    def _run(self, argv: list[str], env: dict[str, str], stdin: str | None, watch: Watch | None) -> Finished:
         for wait in (*_WAITS, None):
-            done = run(argv, cwd=self.folder, timeout=self.timeout, env=env, stdin=stdin, check=False)
+            done = run(argv, cwd=self.folder, timeout=self.timeout, env=env, stdin=stdin, check=False, watch=watch)
             if wait is None or not _died_of_half_made(done):
                 break
             sleep(wait)
@@ -191,12 +195,12 @@ class GitStore:
         """
         if any(char in name for name in names for char in "\n\0"):
             return None
+        return next(iter(self.find_commits(names)), None)
+
+    def find_commits(self, names: Iterable[str]) -> list[str]:
+        """The commits that those of some names stand for that stand for one."""
         answers = self.read("cat-file", "--batch-check", stdin="".join(f"{name}^{{commit}}\n" for name in names))
-        for answer in answers.splitlines():
-            words = answer.split(" ")
-            if len(words) == 3 and words[1] == "commit":
-                return words[0]
-        return None
+        return [words[0] for words in map(str.split, answers.split("\n")) if len(words) == 3 and words[1] == "commit"]
 
     def get_commit(self, *names: str) -> str:
         """The same; raises UnknownRevision."""
@@ -261,6 +265,11 @@ class GitStore:
         lines = "".join(f"delete {ref} {commit}\n" for ref, commit in refs.items())
         self.write(*NO_HOOKS, "update-ref", "--no-deref", "-m", "rook: prune", "--stdin", stdin=lines)
 
+    def delete_ref_at(self, ref: str, commit: str) -> None:
+        """Delete a ref of Rookery's own; one that another process has moved or deleted stays as it is."""
+        with suppress(RefMoved):
+            self.change_ref(ref, old=commit, new=None)
+
     def check_saved_name(self, name: str) -> None:
         """Raise InvalidInput if no ref under `refs/rookery/` can have this name."""
         if not is_plain_name(name) and ("\0" in name or not self.run("check-ref-format", SAVED + name).ok):
@@ -290,6 +299,12 @@ class GitStore:
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
+
+    def count_many(self, tips: Iterable[str], base: str) -> dict[str, int]:
+        """The same for each of many commits, by one git."""
+        asked = list(dict.fromkeys(tips))
+        parents = self.read_parents("--stdin", stdin="".join(f"{tip}\n" for tip in (*asked, f"^{base}")))
+        return {tip: len(_ancestors(tip, parents)) for tip in asked}
 
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
@@ -334,6 +349,18 @@ class GitStore:
     def identity_options(self) -> list[str]:
         """The options by which git commits under that name."""
         return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
+
+
+def _ancestors(tip: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+    """A commit and all that it leads to, of those whose parents are known."""
+    seen: set[str] = set()
+    left = [tip]
+    while left:
+        commit = left.pop()
+        if commit in parents and commit not in seen:
+            seen.add(commit)
+            left += parents[commit]
+    return seen
 
 
 def open_store(folder: str, timeout: float) -> GitStore:

@@ -49,8 +49,10 @@ def tree_changes(store: GitStore, old: str, new: str) -> list[TreeChange]:
 def parse_changes(text: str) -> list[TreeChange]:
     """The paths of `--raw -z`."""
     fields = text.split("\0")[:-1]
-    changes = []
-    for about, path in zip(fields[::2], fields[1::2], strict=False):
-        old_mode, new_mode, old_oid, new_oid, _ = about.strip("\n").removeprefix(":").split(" ")
-        changes.append(TreeChange(path, old_mode, new_mode, old_oid, new_oid))
-    return changes
+    return [parse_change(about, path) for about, path in zip(fields[::2], fields[1::2], strict=False)]
+
+
+def parse_change(about: str, path: str) -> TreeChange:
+    """One path of `--raw -z`, with what stands before it."""
+    old_mode, new_mode, old_oid, new_oid, _ = about.strip("\n").removeprefix(":").split(" ")
+    return TreeChange(path, old_mode, new_mode, old_oid, new_oid)

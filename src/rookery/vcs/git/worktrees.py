@@ -17,7 +17,7 @@ from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
 from rookery.vcs.backend import Vcs
 from rookery.vcs.capture import inner_repositories
-from rookery.vcs.git import unfinished
+from rookery.vcs.git import in_progress, unfinished
 from rookery.vcs.git.pointers import linked_worktrees, registration_of
 from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
@@ -28,13 +28,6 @@ _OWN = "worktree"
 """The scope of a worktree's own configuration."""
 _OURS = "# What Rookery generated in this worktree; rewritten by it."
 _WAITS = (0.01, 0.05, 0.1, 0.3, 1.0)
-_RUNNING = {
-    "MERGE_HEAD": "merge",
-    "rebase-merge": "rebase",
-    "rebase-apply": "rebase",
-    "CHERRY_PICK_HEAD": "cherry-pick",
-    "REVERT_HEAD": "revert",
-}
 
 
 class GitWorktrees(Vcs):
@@ -79,15 +72,17 @@ class GitWorktrees(Vcs):
 
     def running_step(self) -> str | None:
         """The merge, rebase or the like that has begun here and not ended."""
-        own = self._store.own_folder()
-        return next((step for name, step in _RUNNING.items() if os.path.exists(os.path.join(own, name))), None)
+        return in_progress.step_in(self._store.own_folder())
 
     def inner_repositories(self) -> Sequence[str]:
         """Submodules that are checked out here, and folders with a repository that this one does not track."""
+        return self.modules() + inner_repositories(self._store)
+
+    def modules(self) -> list[str]:
+        """Submodules that are checked out here."""
         entries = self._store.read_list("ls-files", "-z", "--stage")
         modules = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
-        here = [path for path in modules if os.path.lexists(os.path.join(self.root, path, ".git"))]
-        return here + inner_repositories(self._store)
+        return [path for path in modules if os.path.lexists(os.path.join(self.root, path, ".git"))]
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed in this worktree, and in no other.
