@@ -103,7 +103,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "costs": ("turn_usage", "one_shots"),
     "worktrees": ("cleanings",),
     "merge": (
-        *("merges", "merge_files", "merge_leases", "gate_runs"),
+        *("merges", "merge_files", "merge_leases", "gate_runs", "open_conflicts"),
         *("radar_files", "radar_pairs", "radar_warnings"),
     ),
     "flows": ("loop_failures", "radar_seen"),

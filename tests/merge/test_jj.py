@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import git
 from rookery.vcs.git.moves import Fenced, read_fence
 from rookery.vcs.jj.workspace import Jj
 from support import run_rook
@@ -90,3 +91,30 @@ def test_a_bookmark_lands_after_the_lease_was_taken_over_and_a_replaced_merger_m
     with pytest.raises(Fenced):
         merging.move("main", entry["tip"], base, "x", fence="")
     assert merging.tip("main") == base
+
+
+def test_a_person_resolves_a_conflict_with_git_beside_the_workspace(place: JjRepository) -> None:
+    (place.path / ".rookery" / "config.local.yaml").write_text("merge:\n  tiers: []\n")
+    work(place, "one", "same.txt", "one\n")
+    tip = work(place, "two", "same.txt", "two\n")
+    place.jj("new", "main")
+    place.write("mine.txt", "mine\n")
+    assert run_rook(place.path, "merge", "--branch", "one", "--json").status == 0
+    assert run_rook(place.path, "merge", "--branch", "two", "--json").status == 1
+    opened = run_rook(place.path, "merge", "resolve", "two", "--json")
+    there = Path(opened.data["path"])
+    assert "<<<<<<< ours" in (there / "same.txt").read_text()
+    (there / "same.txt").write_text("one\ntwo\n")
+    git(there, "add", "-A")
+    git(there, "commit", "-q", "--no-edit")
+    listed = run_rook(place.path, "worktree", "list", "--json").data
+    assert [(row["agent"], row["worktree"]["is_broken"]) for row in listed] == [(there.name, False)]
+    assert run_rook(place.path, "worktree", "clean", "--all", "--json").data[0]["verdict"] == "kept"
+    ran = run_rook(place.path, "merge", "run", "--json")
+    (entry,) = ran.data["entries"]
+    assert (entry["state"], entry["tip"], entry["tier"]) == ("landed", tip, "human")
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == entry["commit"]
+    assert place.jj("file", "show", "-r", "main", "same.txt") == "one\ntwo"
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "conflict") == "false"
+    assert (place.path / "mine.txt").read_text() == "mine\n"
+    assert not there.exists()

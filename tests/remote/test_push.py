@@ -215,6 +215,25 @@ def test_a_person_at_a_terminal_is_asked(team: Team, answer: str, is_pushed: boo
     assert team.upstream() == (mine if is_pushed else before)
 
 
+@pytest.mark.parametrize(("answer", "is_pushed"), [("y", True), ("", False)])
+def test_a_person_who_lands_at_a_terminal_is_asked(team: Team, answer: str, is_pushed: bool) -> None:
+    yard, before = team.yard, team.upstream()
+    yard.branch("work", a_txt="a\n")
+    words = ("merge", "--branch", "work")
+    shown = in_terminal(yard.folder, *words, answer=lambda text: answer if "[y/N]" in text else None)
+    assert "work landed on main. Push 2 commits of it to origin/main? [y/N]" in shown
+    assert yard.show("a.txt") == "a"
+    assert team.upstream() == (yard.main() if is_pushed else before)
+
+
+def test_no_one_is_asked_where_nothing_is_to_be_pushed(team: Team) -> None:
+    yard = team.yard
+    git(yard.folder, "remote", "remove", "origin")
+    yard.branch("work", a_txt="a\n")
+    assert "[y/N]" not in in_terminal(yard.folder, "merge", "--branch", "work", answer=lambda _text: None)
+    assert yard.show("a.txt") == "a"
+
+
 def in_terminal(folder: Path, *words: str, answer: Callable[[str], str | None]) -> str:
     """What `rook` shows in a terminal of its own, in which one line is typed once `answer` gives it."""
     pid, terminal = pty.fork()

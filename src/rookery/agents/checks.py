@@ -43,7 +43,8 @@ def _orphans(ctx: Context) -> Iterator[Finding]:
 def _strays(ctx: Context) -> Iterator[Finding]:
     known = {session.agent for session in store.sessions(ctx.db)}
     folder = ctx.path(layout.WORKTREES)
-    strays = [name for name in os.listdir(folder) if name not in known] if os.path.isdir(folder) else []
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    strays = [name for name in names if name not in known and not name.startswith(layout.RESOLUTION)]
     if strays:
         message = f"no agent is known for {', '.join(sorted(strays))}"
         hint = f"see what is in {folder}, and remove what you do not need"

@@ -263,6 +263,14 @@ def ask(question: str) -> str:
     raise EOFError
 
 
+def confirm(question: str) -> bool:
+    """Whether the caller answers yes; no is the default."""
+    try:
+        return ask(f"{question} [y/N]: ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
 def absolute(path: str) -> str:
     """The path, seen from the caller's folder."""
     return os.path.abspath(path if os.path.isabs(path) else os.path.join(current_folder(), path))

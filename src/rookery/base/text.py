@@ -66,6 +66,11 @@ def _is_plain(char: str) -> bool:
     return char in "\n\t" or (char.isprintable() and char < "\U000e0000")
 
 
+def as_utf8(text: str) -> str:
+    """The text, with bytes that are not UTF-8 written out: a file's name may hold some, and no state or JSON can."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def one_line(text: str, width: int = 0) -> str:
     """The text on one line for people: white space folded, control characters shown, cut at `width`."""
     folded = " ".join(text.split())

@@ -53,6 +53,8 @@ SESSIONS = "sessions"
 SPECS = "specs"
 """Specifications, by task."""
 WORKTREES = "worktrees"
+RESOLUTION = "resolve."
+"""How the worktree of a conflict that a person resolves is named; no agent's name has a dot."""
 """The agents' checkouts."""
 
 RUN = "run"

@@ -16,7 +16,7 @@ from rookery.base.errors import StorageFailed
 from rookery.config import layout
 from rookery.db.sqlite import patience
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rookery.base import call as calls
-from rookery.base.check import Finding, Place
+from rookery.base.check import ERROR, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.merge.checks import try_gates
 from rookery.ops import init as project
@@ -13,7 +12,7 @@ from rookery.ops.context import Context
 from rookery.ops.init import Initialised
 from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 
-_QUESTION = "Try the gates on the base now, in a fresh checkout? Ctrl-C stops it, and keeps the project [Y/n]: "
+_BEGINS = "The project is made. Trying the gates on {base}, in a fresh checkout; Ctrl-C skips that.\n"
 _STOPPED = "the gates were not tried to the end; `rook doctor --gates` does that"
 
 
@@ -21,28 +20,30 @@ _STOPPED = "the gates were not tried to the end; `rook doctor --gates` does that
 def init(
     ctx: Context,
     *,
-    yes: Annotated[bool, Doc("Ask nothing; take what was found, and do not try the gates.")] = False,
+    yes: Annotated[bool, Doc("Ask nothing; take what was found.")] = False,
     force: Annotated[
         bool, Doc("Write config.yaml again (the old one is kept beside it), and do without a repository.")
     ] = False,
-    no_gates: Annotated[bool, Doc("Do not offer to try the gates.")] = False,
+    no_gates: Annotated[bool, Doc("Do not try the gates.")] = False,
 ) -> Initialised:
     """Make a project of the repository that you are in.
 
     Everything is kept in `.rookery/` at the top of the main checkout; no tracked file is touched. Running it again
-    keeps settings and data, and makes what is missing. On a terminal it offers to run the gates on the base, because
-    one that fails there lets nothing land.
+    keeps settings and data, and makes what is missing. Then the gates are run on the base, because one that fails there
+    lets nothing land: that is a warning, and Ctrl-C skips it.
     """
     result = project.init(ctx, yes=yes, force=force)
-    may_ask = ctx.is_interactive and not yes and not no_gates
-    if not (may_ask and result.created and result.gates and result.base):
+    if no_gates or not (result.created and result.gates and result.base and result.has_commit):
         return result
-    checks: list[Finding] = []
+    ctx.follow(_BEGINS.format(base=result.base))
     try:
-        if calls.ask(_QUESTION).strip().lower() in ("", "y", "yes"):
-            checks += try_gates(Place(result.root, ctx.cwd), ctx.follow)
-    except (EOFError, KeyboardInterrupt):
-        return result.replace(checks=tuple(checks), notes=(*result.notes, _STOPPED))
+        checks = [_warned(finding) for finding in try_gates(Place(result.root, ctx.cwd), ctx.follow)]
+    except KeyboardInterrupt:
+        return result.replace(notes=(*result.notes, _STOPPED))
     except RookError as error:  # the project is made, whatever becomes of the gates
         return result.replace(notes=(*result.notes, f"the gates could not be tried: {error.message}; {error.hint}"))
     return result.replace(checks=tuple(checks))
+
+
+def _warned(finding: Finding) -> Finding:
+    return finding.replace(status=WARNING) if finding.status == ERROR else finding

@@ -20,10 +20,16 @@ class BaseGates:
         """The files of the base as it is."""
         return self._merger.merging.tree(str(self._merger.merging.tip(self._base)))
 
-    def ask(self, *names: str) -> GateReport:
-        """Run these gates, or all, on the base as it is. Without a run, no gate has to do with its files."""
-        report = gates.run_gates_on_base(self._merger, self._base, only=names)
-        self._failed = report.failed or self._failed
+    def ask(self, name: str = "") -> GateReport:
+        """Run all gates on the base as it is, or those up to the named one: it may need what they make.
+
+        Only that one counts then. What is known of it is not run again.
+        """
+        listed = [gate.name for gate in self._merger.ctx.config.gates]
+        before = listed[: listed.index(name)] if name in listed else []
+        report = gates.run_gates_on_base(self._merger, self._base, only=(*before, name) if name else (), last=name)
+        failed = [run for run in report.runs if not run.is_ok and name in ("", run.name)]
+        self._failed = failed[0] if failed else self._failed
         return report
 
     def failure(self) -> GateRun | None:

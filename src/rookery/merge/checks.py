@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
-from rookery.merge.gates.service import run_gates_on_base
+from rookery.merge.gates.service import read_last_lines, run_gates_on_base
 from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
@@ -21,11 +23,15 @@ from rookery.merge.model import (
     LANDING,
     OPEN,
     PASSED,
+    RESOLVING,
     TESTING,
     WAITING,
     GateRun,
     way_out,
 )
+from rookery.merge.person import closing as closings
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import name_of, shown_place
 from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
@@ -51,6 +57,7 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
         yield from _broken_bases(merger)
+        yield _resolving(merger, place.root)
         yield from _lost(merger)
         yield _gates(merger)
 
@@ -73,9 +80,9 @@ def try_gates(place: Place, say: Callable[[str], object]) -> Iterator[Finding]:
             yield _gates(merger)
             return
         base = merger.base()
+        runs = {run.name: run for run in run_gates_on_base(merger, base, fresh=True, goes_on=True).runs}
         for gate in merger.ctx.config.gates:
-            runs = run_gates_on_base(merger, base, only=[gate.name], fresh=True).runs
-            yield _tried(base, runs[0]) if runs else _untried(base, gate.name)
+            yield _tried(base, runs[gate.name]) if gate.name in runs else _untried(base, gate.name)
 
 
 def _untried(base: str, name: str) -> Finding:
@@ -86,12 +93,16 @@ def _tried(base: str, run: GateRun) -> Finding:
     message = f"{run.result} on {base} in {run.seconds:.1f} s"
     if run.verdict == PASSED:
         return Finding(_CATEGORY, f"gate {run.name}", OK, message)
-    output = "\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:])
+    output = _end(run.last_lines)
     message += f"; its output is in {run.log}"
     if run.verdict == FLAKY:
         hint = "it failed and passed on the same files; a branch may fail by chance"
         return Finding(_CATEGORY, f"gate {run.name}", WARNING, message, hint, output=output)
     return Finding(_CATEGORY, f"gate {run.name}", ERROR, message, way_out(base), output=output)
+
+
+def _end(output: str) -> str:
+    return "\n".join(output.splitlines()[-_SHOWN_LINES:])
 
 
 def _git(merger: Merger) -> Finding:
@@ -116,7 +127,8 @@ def _cut_off(merger: Merger, root: str) -> Finding:
 
 
 def _waiting(merger: Merger) -> Finding:
-    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind != BASE_GATE]
+    others = (BASE_GATE, RESOLVING)
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind not in others]
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
     hint = "remove the cause (files that block it: commit or stash them), then `rook merge run`"
@@ -128,7 +140,32 @@ def _broken_bases(merger: Merger) -> Iterator[Finding]:
     for base in dict.fromkeys(entry.base for entry in waiting):
         held = [entry for entry in waiting if entry.base == base]
         problem = f"{len(held)} wait: {held[0].reason}; its output is in {held[0].log}"
-        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base))
+        output = _end(read_last_lines(held[0].log or ""))
+        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base), output=output)
+
+
+def _resolving(merger: Merger, root: str) -> Finding:
+    conflicts = persons.all_open(merger.ctx.db)
+    left = [conflict for conflict in conflicts if closings.is_left(merger, conflict)]
+    if left:
+        problem = f"{shown_place(left[0].merge_id)} is left of a conflict that no person resolves any more"
+        return Finding(_CATEGORY, "conflicts", WARNING, problem, "run `rook doctor --fix`", lambda: _close(root))
+    folder, known = layout.path(root, layout.WORKTREES), {name_of(one.merge_id) for one in conflicts}
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    strays = sorted(name for name in names if name.startswith(layout.RESOLUTION) and name not in known)
+    if strays:
+        problem = f"no open conflict is known for {', '.join(strays)}"
+        return Finding(_CATEGORY, "conflicts", WARNING, problem, f"see what is in {folder}, and move it away")
+    if not conflicts:
+        return Finding(_CATEGORY, "conflicts", OK, "no conflict is open for a person")
+    places = ", ".join(shown_place(conflict.merge_id) for conflict in conflicts)
+    return Finding(_CATEGORY, "conflicts", OK, f"being resolved by a person: {places}")
+
+
+def _close(root: str) -> str:
+    with closing(Database.open(database_path(root))) as db:
+        closings.tidy(Merger(Context.at(root, db), "doctor"))
+    return "removed the worktrees, and saved what was not handed back"
 
 
 def _lost(merger: Merger) -> Iterator[Finding]:

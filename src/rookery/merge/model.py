@@ -32,6 +32,7 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "cancel": (frozenset({QUEUED, WAITING, FAILED}), CANCELLED),
     "retry": (frozenset({FAILED, CANCELLED, WAITING}), QUEUED),
     "undo": (frozenset({LANDED}), UNDONE),
+    "resolve": (frozenset({QUEUED, WAITING, FAILED}), WAITING),
 }
 
 CLEAN = "clean"
@@ -49,6 +50,8 @@ begun blocks it, or it changes Rookery's own folder."""
 BASE_GATE = "base_gate"
 """The base itself fails a gate, so that no branch can be judged by it: it waits."""
 UNDOING = "undoing"
+RESOLVING = "resolving"
+"""The kind of an entry that waits for a person who resolves its conflict."""
 
 
 class MergeBusy(Refused):
@@ -105,6 +108,8 @@ class Entry(Record):
     """A person landed it although its task was given up or had a later attempt; it completes nothing."""
     log: str | None = None
     """The output of the gate that keeps it from landing."""
+    last_lines: str = ""
+    """The end of that output, where entries are shown; it is not stored."""
 
     @property
     def is_open(self) -> bool:
@@ -216,6 +221,8 @@ class Explained(Record):
     outcomes: tuple[FileOutcome, ...]
     gates: tuple[GateRun, ...]
     events: tuple[dict[str, Any], ...]
+    resolving: str | None = None
+    """The worktree in which a person resolves its conflict, if one is open."""
 
     @property
     def id(self) -> str:
@@ -277,7 +284,7 @@ def is_alike(one: GateRun, other: GateRun) -> bool:
 
 def _pattern(run: GateRun) -> tuple[str, str, int | None, str]:
     # Names of scratch folders, commits, times and counts differ from run to run.
-    return run.name, run.verdict, run.status, re.sub(r"gate-\w+-\w+|\b[0-9a-f]{7,}\b|\d+", "#", run.last_lines)
+    return run.name, run.verdict, run.status, re.sub(r"gate-\w+-\w+|\b(?:0x)?[0-9a-f]{7,}\b|/tmp/\S+|\d+", "#", run.last_lines)
 
 
 PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN, MEMORY = "passed", "failed", "flaky", "timeout", "overran", "memory"

@@ -11,6 +11,8 @@ from rookery.merge import predict, push, queue, rebase, service, store, undo
 from rookery.merge.landing.eligibility import Survey, survey
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, Entry, Explained, Outcome, Predicted
+from rookery.merge.person import service as person
+from rookery.merge.person.model import Resolving
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import Undone
 from rookery.ops.context import Context
@@ -119,6 +121,31 @@ def retry(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
 def explain(ctx: Context, merge: MergeArg) -> Explained:
     """Explain what was done to bring an entry in: every conflict, by which rule, and why that is safe."""
     return service.explain(_merger(ctx), merge)
+
+
+@op("merge resolve", needs="merge.write", long=True, touches=PROCESS, view="merges.resolving")
+def resolve(
+    ctx: Context,
+    merge: Annotated[MergeArg, Owns(BRANCHES)],
+    *,
+    done: Annotated[bool, Doc("Hand back what is committed there: it is checked, gated and landed.")] = False,
+    accept_loss: Annotated[bool, Doc("With --done: lines of one side that the result leaves out may go.")] = False,
+    abort: Annotated[bool, Doc("Give up: remove the worktree; what was done there is saved first.")] = False,
+) -> Resolving:
+    """Open a conflict in a worktree of its own, to resolve it by hand. For people.
+
+    The merge of the branch into the base is under way there as after `git merge`; what rules can settle is settled.
+    Both sides are explained, file by file. Commit there; the result lands with --done, or with the next
+    `rook merge run`. If the base or the branch moves meanwhile, only what conflicts then is asked again.
+    """
+    if done and abort:
+        raise InvalidInput("--done lands it, --abort gives up: say one of them", hint="see `rook merge resolve --help`")
+    if accept_loss and not done:
+        raise InvalidInput("--accept-loss belongs to --done", hint=f"`rook merge resolve {merge} --done --accept-loss`")
+    merger = _merger(ctx)
+    if done:
+        return person.hand_back(merger, merge, accept_loss=accept_loss)
+    return person.give_up(merger, merge) if abort else person.open_conflict(merger, merge)
 
 
 @op("merge undo", needs="merge.write", long=True, touches=PROCESS, view="merges.undone")

@@ -7,7 +7,9 @@ tries again.
 
 from __future__ import annotations
 
+from rookery.base.call import confirm
 from rookery.base.errors import InvalidState, RookError
+from rookery.base.text import visible
 from rookery.config import steps
 from rookery.config.environ import HUMAN
 from rookery.config.loader import DEFAULT, ENVIRONMENT, FLAG, USER, load_config
@@ -116,11 +118,17 @@ def _record(merger: Merger, remote: Remote, commit: str, more: dict[str, object]
 
 
 def after_landing(merger: Merger, outcome: Outcome) -> Outcome:
-    """Push the project's base after a landing on it, if the user wants that always. Whatever fails is only told."""
+    """Push the project's base after a landing on it: always, or if a person at a terminal says so.
+
+    Whatever fails is only told.
+    """
+    ctx = merger.ctx
     has_landed = any(entry.state == LANDED for entry in outcome.entries)
-    if not has_landed or merger.ctx.config.remote.push != ALWAYS or policy(merger.ctx) != ALWAYS:
+    may_push = ctx.config.remote.push == ALWAYS or (ctx.config.remote.push == ASK and ctx.is_interactive)
+    if not has_landed or not may_push or outcome.base != merger.base():
         return outcome
-    if outcome.base != merger.base():
+    in_force = policy(ctx)
+    if in_force == NEVER or (in_force == ASK and not _agrees(merger, outcome)):
         return outcome
     if merger.actor != HUMAN:
         reason = "agents push nothing; the next `rook sync` of a person does"
@@ -131,6 +139,29 @@ def after_landing(merger: Merger, outcome: Outcome) -> Outcome:
     except RookError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return outcome.replace(push=Pushed(NOT_PUSHED, "", reason=f"{error.message}{hint}"))
+
+
+def _agrees(merger: Merger, outcome: Outcome) -> bool:
+    """Ask the person who lands whether to push; not if there is no upstream, or it was never seen. Fetches nothing."""
+    if not merger.ctx.is_interactive or merger.actor != HUMAN:
+        return False
+    try:
+        remote = open_remote(merger, outcome.base)
+        theirs = remote.last_seen()
+        comparison = None if theirs is None else remote.compare(theirs, remote.known())
+    except RookError:
+        return False
+    if comparison is None or why_not(comparison):
+        return False
+    landed = [entry.branch for entry in outcome.entries if entry.state == LANDED]
+    named = visible(landed[0]) if len(landed) == 1 else f"{len(landed)} branches"
+    upstream = comparison.upstream.name
+    return confirm(f"{named} landed on {outcome.base}. Push {commits(comparison.ahead)} of it to {upstream}?")
+
+
+def commits(count: int) -> str:
+    """So many commits, in words."""
+    return "1 commit" if count == 1 else f"{count} commits"
 
 
 class _Bars:

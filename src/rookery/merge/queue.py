@@ -15,6 +15,7 @@ from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, NothingToLand, Outcome
+from rookery.merge.person import closing
 from rookery.merge.run import Run
 
 _LOOK_AGAIN = 1.0
@@ -37,6 +38,7 @@ def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) ->
 
 def land_finished(merger: Merger, base: str) -> Outcome:
     """Queue every branch whose work is finished, and land them with what is queued already."""
+    closing.pick_up(merger, base)
     surveyed = survey(merger, base)
     only = {entry.id for entry in (*surveyed.queued, *service.enqueue(merger, surveyed.ready, base))}
     if only:
@@ -66,6 +68,7 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
     finally:
         leases.release(merger, lease)
     cleanup.tidy(merger)
+    closing.tidy(merger)
     # The result also names what another process has settled meanwhile.
     entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.seen, *only)))
     failed_gates = tuple(run.failed_gates[entry.id] for entry in entries if _is_kept_by_gate(entry, run))
@@ -103,3 +106,4 @@ def recover(merger: Merger, base: str) -> None:
     finally:
         leases.release(merger, lease)
     cleanup.tidy(merger)
+    closing.tidy(merger)

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from rookery.base.errors import RookError
+from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
@@ -43,12 +44,15 @@ from rookery.merge.model import (
     LANDING,
     MERGE,
     PROTECTED,
+    RESOLVING,
     TESTING,
     Entry,
     FailedGate,
     GateRun,
     is_alike,
 )
+from rookery.merge.person import closing, handback
+from rookery.merge.person.model import OpenConflict, shown_place
 from rookery.merge.tiers import ladder as resolving
 from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
@@ -95,11 +99,16 @@ class Run:
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         self._follow_up()
+        closing.pick_up(self.merger, self.lease.base)
         if any(entry.kind == BASE_GATE for entry in self._queued()):
-            self._ask_base()  # if the base is still broken, nothing need be searched for culprits
+            self._note(self._on_base.ask())  # if the base is still broken, nothing need be searched for culprits
         while queued := self._queued():
-            entries = self._landable(queued)
-            if entries and self._is_base_in_use(entries):
+            entries, resolved = self._without_open(self._landable(queued))
+            landing = [*entries, *(entry for entry, _, _ in resolved)]
+            if landing and self._is_base_in_use(landing):
+                continue
+            if resolved:  # first, while the base is as the person saw it
+                self._hand_in(*resolved[0])
                 continue
             stack, clashes = self._stack(entries) if entries else ([], [])
             if stack:
@@ -115,11 +124,6 @@ class Run:
             for entry in store.queue(self.merger.ctx.db, self.lease.base)
             if entry.id not in held and (not self.only or entry.id in self.only)
         ]
-
-    def _ask_base(self, *names: str) -> GateRun | None:
-        """The last run of these gates, or of all, on the base as it is; None if no gate has to do with its files."""
-        runs = self._note(self._on_base.ask(*names)).runs
-        return runs[-1] if runs else None
 
     def _landable(self, entries: list[Entry]) -> list[Entry]:
         """Entries as their branches are now; what is gone, empty or there already is settled at once."""
@@ -240,18 +244,23 @@ class Run:
         else:
             self._fail_gate(candidate, failed)
 
-    def _fail_gate(self, candidate: Candidate, failed: GateRun) -> None:
+    def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
         """Blame the base if it fails the same gate, else the branch."""
-        on_base = self._ask_base(failed.name)
+        on_base = self._ask_base(failed)
         if on_base is not None and not on_base.is_ok:
             self._hold_for_base([candidate.entry], on_base)
             return
         is_flaky = on_base is not None and on_base.verdict == FLAKY
         flaky = f"; it is flaky: on {self.lease.base} itself it failed and passed on the same files" if is_flaky else ""
-        reason = f"the gate {failed.name} {failed.result}{flaky}"
+        reason = f"the gate {failed.name} {failed.result}{flaky}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
         self._fail(candidate.entry, GATE, reason, self._changed(candidate), failed, **commits)
+
+    def _ask_base(self, failed: GateRun) -> GateRun | None:
+        """The run on the base as it is of a gate that a branch failed; None if it has to do with no file there."""
+        report = self._note(self._on_base.ask(failed.name))
+        return next((run for run in report.runs if run.name == failed.name), None)
 
     def _hold_for_base(self, entries: list[Entry], on_base: GateRun) -> None:
         """Let branches wait until the base passes a gate: no failure of theirs, and no attempt that counts."""
@@ -344,7 +353,7 @@ class Run:
                 case.record(merger)
                 self._land([candidate])
                 return
-            on_base = self._ask_base(failed.name)
+            on_base = self._ask_base(failed)
             if on_base is not None and not on_base.is_ok:
                 self._hold_for_base([entry], on_base)
                 return
@@ -354,6 +363,49 @@ class Run:
         gate_reason = "" if refused is None else f", and what resolved it did not pass {refused.name}"
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
         self._fail(entry, CONFLICT, reason, clash.paths, refused, tier=HUMAN)
+
+    def _without_open(self, entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]]]:
+        """The entries without those whose conflict a person has open, and what persons have committed of these."""
+        others, resolved, unfinished = handback.split(self.merger, entries)
+        for entry in unfinished:
+            self._held[entry.id] = ""
+            if entry.kind != RESOLVING:
+                reason = f"being resolved by a person in {shown_place(entry.id)}"
+                self._change(entry.id, "resolve", kind=RESOLVING, reason=reason, log=None)
+        return others, resolved
+
+    def _hand_in(self, entry: Entry, conflict: OpenConflict, commit: str) -> None:
+        """Land what a person has committed to resolve a conflict, gated as every result is."""
+        merger = self.merger
+        entry = self._take([entry])[entry.id]
+        try:
+            handed = handback.hand_in(merger, entry, conflict, commit)
+        except Unclear as error:
+            self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+            return
+        if isinstance(handed, handback.Unfinished):
+            self._held[entry.id] = ""
+            self._change(entry.id, "hold", kind=RESOLVING, reason=handed.reason, log=None)
+            merger.say(f"{entry.branch} waits: {handed.reason}\n")
+            return
+        if isinstance(handed, handback.Again):
+            paths = tuple(conflict.path for conflict in handed.conflicts)
+            where = f" in {_files(paths)}" if paths else ""
+            self._fail(entry, CONFLICT, f"{handed.reason}{where}", paths, tier=HUMAN)
+            return
+        if handed.remark:
+            merger.say(f"{entry.branch}: {handed.remark}\n")
+        if self._refuse_protected(handed.candidate):
+            return
+        failed = self._gate(handed.candidate, retries=merger.ctx.config.merge.retries).failed
+        if failed is None:
+            handed.case.record(merger)
+            self._land([handed.candidate])
+            return
+        on_base = self._ask_base(failed)
+        if on_base is None or on_base.is_ok:
+            handed.case.refuse(merger, failed)
+        self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
 
     def _note_landed(self, entry: Entry, tip: str) -> None:
         """A person has landed it by hand."""
@@ -410,8 +462,8 @@ class Run:
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
+        changes["log"] = None if gate is None else gate.log
         if gate is not None:
-            changes["log"] = gate.log
             self.failed_gates[entry.id] = FailedGate(entry.id, entry.branch, False, gate)
         with self.merger.ctx.db.write():
             failed = self._change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
@@ -432,4 +484,6 @@ def _label(stack: list[Candidate]) -> str:
 
 def _files(paths: tuple[str, ...]) -> str:
     named = [path for path in paths if path]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    return (
+        ", ".join(map(one_line, named[:3])) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"
+    )

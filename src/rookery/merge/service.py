@@ -15,11 +15,14 @@ from rookery.merge.landing.eligibility import objection, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 
 _EVENTS = 200
+_SHOWN_LINES = 10
 
 
 def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
@@ -157,19 +160,28 @@ def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -
     if limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
-    shown = entries[: limit or None]
+    shown = [with_output(entry) for entry in entries[: limit or None]]
     return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
+
+
+def with_output(entry: Entry) -> Entry:
+    """An entry with the last lines of the gate that keeps it from landing."""
+    if entry.log is None:
+        return entry
+    return entry.replace(last_lines="\n".join(read_last_lines(entry.log).splitlines()[-_SHOWN_LINES:]))
 
 
 def explain(merger: Merger, text: str) -> Explained:
     """Everything that was done to bring an entry in."""
     db, entry = merger.ctx.db, find(merger, text)
+    conflict = persons.find(db, entry.id)
     happened = events.read(db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
     return Explained(
-        entry,
+        with_output(entry),
         tuple(store.outcomes(db, entry.id)),
         tuple(_gate_runs(merger, entry)),
         tuple({"at": event.at, "type": event.type, "actor": event.actor, "data": event.data} for event in happened),
+        None if conflict is None else place_of(merger.ctx.root, entry.id),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
 from rookery.base.page import rows_for
+from rookery.base.text import as_utf8
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.db.dialect import equals, ids_between, marks
@@ -25,7 +26,8 @@ from rookery.merge.model import (
     next_state,
 )
 
-_COLUMNS = ", ".join(Entry.field_names())
+_FIELDS = [name for name in Entry.field_names() if name != "last_lines"]
+_COLUMNS = ", ".join(_FIELDS)
 _ORDER = "priority + attempts, created_at, id"
 """Urgent first, then old; every failed attempt counts as one step less urgent."""
 _PART = "CASE WHEN state IN ('testing', 'landing') THEN 0 WHEN state IN ('queued', 'waiting') THEN 1 ELSE 2 END"
@@ -64,7 +66,7 @@ def unsettled_bases(db: Database) -> set[str]:
 def insert(db: Database, entry: Entry) -> None:
     """Put an entry into the queue."""
     values = entry.as_dict() | {"files": json.dumps(entry.files)}
-    db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(values))})", tuple(values.values()))
+    db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(_FIELDS))})", [values[name] for name in _FIELDS])
     publish(db, "merge.queued", entry.id, {"merge": entry.as_dict()}, actor=entry.requested_by, at=entry.created_at)
 
 
@@ -75,6 +77,8 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
     if changes.get("log"):
         changes["log"] = to_stored(root_of(db.path), changes["log"])
+    if "files" in changes:
+        changes["files"] = tuple(map(as_utf8, changes["files"]))
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
@@ -200,7 +204,7 @@ def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], a
     """Remember what was done to conflicted files."""
     db.execute_many(
         "INSERT INTO merge_files (merge_id, path, kind, tier, outcome, why, hunks, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(merge_id, *outcome.as_tuple()[:-1], json.dumps(outcome.hunks), at) for outcome in outcomes],
+        [(merge_id, *map(as_utf8, outcome.as_tuple()[:-1]), json.dumps(outcome.hunks), at) for outcome in outcomes],
     )
 
 
@@ -264,7 +268,7 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
 
 def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:
     for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE {condition}", values):
-        columns = dict(zip(Entry.field_names(), row, strict=True))
+        columns = dict(zip(_FIELDS, row, strict=True))
         columns |= {"files": tuple(json.loads(columns["files"])), "forced": bool(columns["forced"])}
         yield _with_log(db, Entry(**columns))
 

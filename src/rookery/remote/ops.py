@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rookery.base import call as calls
 from rookery.base.text import one_line, visible
+from rookery.merge import push as pushing
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, NOTHING, PROCESS, Doc, Ref, op
@@ -37,14 +38,7 @@ def sync(
     def agree(synced: Synced, count: int) -> bool:
         if not ctx.is_interactive:
             return False
-        try:
-            commits = "1 commit" if count == 1 else f"{count} commits"
-            listed = "".join(
-                f"  {visible(one_line(line.title or line.subject, 70))}\n" for line in synced.ours[:_LISTED]
-            )
-            answer = calls.ask(f"{listed}Push {commits} of {synced.base} to {synced.upstream}? [y/N]: ")
-        except EOFError:
-            return False
-        return answer.strip().lower() in ("y", "yes")
+        listed = "".join(f"  {visible(one_line(line.title or line.subject, 70))}\n" for line in synced.ours[:_LISTED])
+        return calls.confirm(f"{listed}Push {pushing.commits(count)} of {synced.base} to {synced.upstream}?")
 
     return service.sync(merger, merger.base(into), push=push, merge=merge, dry_run=dry_run, agree=agree)

@@ -30,6 +30,8 @@ QUIET = tuple(
     )
     for word in ("-c", setting)
 )
+_USELESS_INDEX = ("index file", "does not have a commit checked out")
+"""What git says of a broken index, and of one in which a submodule is in conflict that is not checked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +118,14 @@ def _begin(checkout: Checkout, env: Env) -> None:
 
 
 def _add_all(checkout: Checkout, env: Env) -> bool:
-    """Add everything; False if the index to begin with is broken. A file that cannot be read is an error."""
+    """Add everything; False if the index to begin with is of no use. A file that cannot be read is an error."""
     try:
         inner = inner_repositories(checkout.store, env)
     except ProgramFailed:
         return False
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
     added = checkout.store.run(*QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
-    if not added.ok and "index file" in added.stderr:
+    if not added.ok and any(words in added.stderr for words in _USELESS_INDEX):
         return False
     if not added.ok:
         raise failure(added, ("add", "--all"))

@@ -161,13 +161,14 @@ def inspect(
         return state.replace(is_missing=True)
     try:
         here = open_vcs(path, ctx.config.vcs)
-        if here.root != os.path.realpath(path) or here.main_root() != vcs.main_root():
+        if here.root != os.path.realpath(path) or not _is_same_repository(here, vcs):
             return state.replace(is_broken=True)
         contents = here.contents()
     except NoRepository:
         return state.replace(is_broken=True)
     status = contents.status
     return state.replace(
+        lock=here.lock_state(path),
         branch=status.branch,
         is_other_branch=status.branch != branch,
         commit=status.commit,
@@ -177,6 +178,13 @@ def inspect(
         inner=contents.inner,
         step=here.running_step(),
     )
+
+
+def _is_same_repository(here: Vcs, vcs: Vcs) -> bool:
+    """True if two checkouts have one repository; one of git's may lie beside the workspaces of jj, on its git store."""
+    if here.kind == vcs.kind:
+        return here.main_root() == vcs.main_root()
+    return os.path.realpath(here.merging().store.common) == os.path.realpath(vcs.merging().store.common)
 
 
 def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
+from textwrap import wrap
 from typing import Any
 
 from rookery.base.text import one_line
@@ -32,11 +34,16 @@ from rookery.merge.model import (
     Pushed,
     way_out,
 )
+from rookery.merge.model import CONFLICT as CONFLICTS
+from rookery.merge.person.explanation import landing_of
+from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import MOVED_BACK, Undone
 
 _SHOWN_FILES = 3
+_MOST_CONFLICTS = 20
+_WIDTH = 78
 _STATES = {LANDED: "good", FAILED: "bad", WAITING: "busy", TESTING: "busy", LANDING: "busy"}
 _TIERS = {CLEAN: "good", LANDED: "good", MECHANICAL: "good", AGENT: "busy", REIMAGINE: "busy"}
 _OUTCOMES = {RESOLVED: "good", DECLINED: "dim", REFUSED: "bad"}
@@ -66,6 +73,9 @@ def _landed(result: Outcome) -> Iterator[Block]:
     if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
     yield from _failed_gates(result)
+    for entry in result.entries:
+        if entry.state == FAILED and entry.kind == CONFLICTS:
+            yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
     if result.push is not None:
         yield pushed(result.push)
     for name in result.flaky:
@@ -105,7 +115,11 @@ def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
 
 def _logs(entries: Sequence[Entry]) -> Iterator[Block]:
     """Where the output is of the gates that keep something from landing."""
-    lines = [line((entry.branch, "bold"), f": {entry.log}") for entry in entries if entry.log]
+    lines: list[Cell] = []
+    for entry in entries:
+        if entry.log:
+            lines.append(line((entry.branch, "bold"), f": {entry.log}"))
+            lines += [(f"  | {row}", "dim") for row in entry.last_lines.splitlines()[-_LISTED_LINES:]]
     if lines:
         yield Paragraph([("Output of gates that failed:", "dim"), *lines])
 
@@ -124,6 +138,7 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
         "reason": one_line(entry.reason or ""),
         "output": (entry.log or "", "dim"),
         "commit": short(entry.commit),
+        "resolved in": result.resolving,
     }
     yield Fields(fields)
     if entry.tier == CLEAN:
@@ -227,3 +242,86 @@ def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list
     ]
     headings = ("branch", "would be", "files", "because")
     return [Table(headings, rows, stretch=3, empty="No branch is ready to land.")]
+
+
+def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
+    """Where the conflict is open, both sides of it, and how to go on; or what became of it."""
+    entry = result.entry
+    if result.status == GIVEN_UP:
+        yield text(f"Given up: {entry.branch} is {entry.state} again; its worktree is removed.")
+        if result.rescue is not None:
+            yield text(f"What was done there is kept under {result.rescue}", "note")
+        return
+    if result.status == HAS_LANDED:
+        yield Paragraph([line((entry.branch, "bold"), f" has landed on {entry.base} as ", short(entry.commit))])
+        if result.lost:
+            yield text(f"{len(result.lost)} lines of one side or the other are left out, as accepted.", "note")
+        return
+    if result.status == NOT_LANDED:
+        yield text(f"{entry.branch} is {entry.state}: {one_line(entry.reason or '')}", "bad")
+        yield text(f"Your work is kept in {result.path}", "note")
+        yield text(f"To go on: rook merge resolve {entry.id}")
+        return
+    yield from _opened(result)
+
+
+def _opened(result: Resolving) -> Iterator[Block]:
+    entry = result.entry
+    state = "is open for you in" if result.is_new else "is open already in"
+    head: list[Cell] = [
+        line((entry.branch, "bold"), f" conflicts with {entry.base}; it {state}"),
+        (f"  {result.path}", "bold"),
+    ]
+    if entry.agent:
+        head.append((f"by: {one_line(entry.agent)}", "dim"))
+    if result.purpose:
+        head.append((f"for: {result.purpose}", "dim"))
+    yield Paragraph([*head, *((note, "note") for note in result.notes)])
+    for file in result.files[:_MOST_CONFLICTS]:
+        yield Paragraph(list(_conflict(file, entry)))
+    if len(result.files) > _MOST_CONFLICTS:
+        yield text(f"and {len(result.files) - _MOST_CONFLICTS} more files; {NOTES} has all of them", "dim")
+    if result.settled:
+        yield text(f"Rules have settled {len(result.settled)} more files.", "dim")
+    yield Paragraph(
+        [
+            ("To go on:", "bold"),
+            f"  cd {quote(result.path)}",
+            "  git status            # what is left; `git mergetool` works too",
+            f"  (between the markers, ours is {one_line(entry.base)}, theirs is {one_line(entry.branch)})",
+            "  git commit            # when all of it is resolved",
+            f"  rook merge resolve {entry.id} --done",
+            ("    (add --accept-loss where a line of one side is meant to go)", "dim"),
+            "To give up:",
+            f"  rook merge resolve {entry.id} --abort",
+            (f"{NOTES} in that folder says all of this again.", "dim"),
+        ]
+    )
+
+
+def _conflict(file: ConflictedPath, entry: Entry) -> Iterator[Cell]:
+    yield line((one_line(file.path), "bold"), (f" ({file.kind})", "dim"))
+    for name, side in ((entry.base, file.base), (entry.branch, file.branch)):
+        yield from _side(one_line(name), side)
+    for tried in file.tried:
+        if tried.tier != "human":
+            yield from _wrapped(f"{tried.tier} {tried.outcome} it: {one_line(tried.why)}", "dim")
+    yield from _wrapped(file.how)
+
+
+def _wrapped(content: str, style: str = "") -> Iterator[Cell]:
+    """A long line in several, so that it can be read in a pipe, too."""
+    for row in wrap(content, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False):
+        yield (row, style)
+
+
+def _side(name: str, side: SideView) -> Iterator[Cell]:
+    counts = "" if side.added is None else f" (+{side.added} -{side.deleted})"
+    did = "left it as it was" if side.did == "nothing" else f"{side.did} it"
+    yield f"  {name} {did}{counts}"
+    for commit in side.commits:
+        yield line("    ", short(commit.commit), f" {one_line(commit.subject, 60)}")
+        if commit.branch:
+            yield (f"      {landing_of(commit)}", "dim")
+    if side.more:
+        yield (f"    and {side.more} more commits", "dim")

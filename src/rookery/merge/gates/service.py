@@ -48,7 +48,7 @@ class GateReport(Record):
 
     commit: str
     runs: tuple[GateRun, ...]
-    """In order; the first that did not pass is the last."""
+    """In order; where only passing all of them counts, the first that did not pass is the last."""
 
     @property
     def failed(self) -> GateRun | None:
@@ -82,22 +82,33 @@ def run_gates(
     retries: int = 0,
     fresh: bool = False,
     only: Sequence[str] = (),
+    goes_on: bool = False,
 ) -> GateReport:
-    """Run every gate whose paths have changed since `at`, up to the first that does not pass."""
-    return together(merger, [_run_on(merger, Gated(commit, base, at), retries, fresh, only)])[0]
+    """Run every gate whose paths have changed since `at`, up to the first that does not pass unless `goes_on`."""
+    return together(merger, [_run_on(merger, Gated(commit, base, at), retries, fresh, only, goes_on)])[0]
 
 
-def run_gates_on_base(merger: Merger, base: str, *, only: Sequence[str] = (), fresh: bool = False) -> GateReport:
-    """The same on a base as it is, for the gates whose paths it has. What failed there is not run twice."""
+def run_gates_on_base(
+    merger: Merger, base: str, *, only: Sequence[str] = (), last: str = "", fresh: bool = False, goes_on: bool = False
+) -> GateReport:
+    """The same on a base as it is, for the gates whose paths it has. What failed there is not run twice.
+
+    Where only the result of the `last` counts, nothing is run if that is known, and else all of them, in one folder.
+    """
     tip = merger.merging.tip(base)
     if tip is None:
         return GateReport(base, ())
     tree = merger.merging.tree(tip)
     chosen = [gate for gate in merger.ctx.config.gates if not only or gate.name in only]
+    known = [run for gate in chosen if gate.name == last and (run := _known(merger, tree, gate)) is not None]
+    if known:
+        return GateReport(tip, (known[0],))
     is_known = any((tree, command_of(merger, gate)) in merger.red for gate in chosen)
-    retries = 0 if is_known else merger.ctx.config.merge.retries
+    retries = 0 if is_known and not last else merger.ctx.config.merge.retries
     at = merger.merging.store.empty_tree()
-    return run_gates(merger, tip, base=base, at=at, retries=retries, only=only, fresh=fresh)
+    fresh = fresh or bool(last and len(chosen) > 1)
+    goes_on = goes_on or bool(last)
+    return run_gates(merger, tip, base=base, at=at, retries=retries, only=only, fresh=fresh, goes_on=goes_on)
 
 
 def run_gates_on_all(merger: Merger, gated: Sequence[Gated]) -> list[GateReport]:
@@ -107,7 +118,9 @@ def run_gates_on_all(merger: Merger, gated: Sequence[Gated]) -> list[GateReport]
     return together(merger, flows)
 
 
-def _run_on(merger: Merger, gated: Gated, retries: int, fresh: bool, only: Sequence[str]) -> Flow[GateReport]:
+def _run_on(
+    merger: Merger, gated: Gated, retries: int, fresh: bool, only: Sequence[str], goes_on: bool = False
+) -> Flow[GateReport]:
     commit, base, at = gated.commit, gated.base, gated.at
     if not merger.ctx.config.gates:
         return GateReport(commit, ())
@@ -120,7 +133,7 @@ def _run_on(merger: Merger, gated: Gated, retries: int, fresh: bool, only: Seque
             todo.append(gate)
             continue
         runs.append(known)
-        if not known.is_ok:
+        if not known.is_ok and not goes_on:
             return GateReport(commit, tuple(runs))
     with ExitStack() as stack:
 
@@ -132,7 +145,7 @@ def _run_on(merger: Merger, gated: Gated, retries: int, fresh: bool, only: Seque
         for gate in todo:
             one = _GateOnTree(merger, gate, tree, unique() if fresh else "", place, gated.label)
             runs.append((yield from one.run(retries)))
-            if not runs[-1].is_ok:
+            if not runs[-1].is_ok and not goes_on:
                 break
     return GateReport(commit, tuple(runs))
 

@@ -68,15 +68,18 @@ def _redone(merging: Merging, onto: str, start: Start) -> str | None:
     return merging.pose(tree, onto, *known) if known else onto
 
 
-def commit_case(merger: Merger, case: Case, *, tier: str = CLEAN) -> str:
-    """The commit that gives the base the tree of a settled case, by the strategy that the configuration names."""
+def commit_case(merger: Merger, case: Case, *, tier: str = CLEAN, joined: str = "") -> str:
+    """The commit that gives the base the tree of a settled case, by the strategy that the configuration names.
+
+    `joined` is the second parent of a merge, if that is not the branch's tip but a commit that contains it.
+    """
     merging, strategy = merger.merging, merger.ctx.config.merge.strategy
     entry, onto, tree = case.entry, case.onto, case.tree
     task = tasks.existing(merger.ctx.db, entry.task_id)
     title = entry.branch if task is None else one_line(task.title, _SUBJECT)
     trailers = _trailers(merger, entry, tier)
     if strategy not in (SQUASH, REBASE):
-        return merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+        return merging.commit_landing(tree, [onto, joined or entry.tip], f"Merge: {title}\n\n{trailers}")
     known = case.start.known(onto)
     if strategy == REBASE and tier == CLEAN:
         replayed = replay(merging, onto, merging.own_commits(known, entry.tip), trailers)

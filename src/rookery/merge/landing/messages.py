@@ -10,7 +10,7 @@ from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry, way_out
+from rookery.merge.model import CONFLICT, Entry, way_out
 
 _SHOWN_FILES = 50
 _SHOWN_CHARACTERS = 4000
@@ -27,7 +27,7 @@ def tell_landed(merger: Merger, entry: Entry) -> None:
 
 def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     """A branch could not land: why, in which files, and the last lines of the failed gate's output."""
-    files = [path for path in entry.files if path][:_SHOWN_FILES]
+    files = [one_line(path) for path in entry.files if path][:_SHOWN_FILES]
     parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
     if files:
         parts.append(f"Files:\n{_list(files)}")
@@ -36,6 +36,8 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
         f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
         f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
     )
+    if entry.kind == CONFLICT:
+        parts.append(f"Or a person resolves it by hand: `rook merge resolve {entry.id}`.")
     subject = one_line(f"{entry.branch} could not land: {entry.reason}", 200)
     payload = {"branch": entry.branch, "reason": one_line(str(entry.reason), 500), "files": files}
     _send(merger, entry, subject, "\n\n".join(parts), type="merge_failed", priority="high", payload=payload)

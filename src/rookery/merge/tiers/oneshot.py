@@ -86,13 +86,13 @@ def attempt(
         return case.decline(tier, error.message)
     touched = {*paths, *merger.merging.changed_paths([(commit, answer.tree)])[0]}
     beyond = touched - {conflict.path for conflict in conflicts}
-    outcomes = _verify(merger, case, tier, answer, [*conflicts, *_conflicts_at(merger, case, beyond)])
+    outcomes = _verify(merger, case, tier, answer, [*conflicts, *conflicts_at(merger, case, beyond)])
     case = case.note(*outcomes)
     is_settled = all(outcome.outcome == RESOLVED for outcome in outcomes)
     return case.replace(tree=answer.tree, conflicts=()) if is_settled else case
 
 
-def _conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
+def conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
     """What each side has at some paths, also where it does not conflict."""
     if not paths:
         return []

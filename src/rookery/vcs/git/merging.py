@@ -170,6 +170,11 @@ class Merging(Moving):
                     blobs[oid] = content
         return blobs
 
+    def line_counts(self, old: str, new: str) -> tuple[int, int] | None:
+        """How many lines of one blob another has added and deleted; None if one of them is binary."""
+        added, deleted, _ = (*self.store.read(*DIFF, "--numstat", old, new).split("\t", 2), "0", "0", "")[:3]
+        return (int(added), int(deleted)) if added.isdecimal() else None
+
     def files(self, tree: str, paths: Sequence[str] = ()) -> dict[str, Side]:
         """The files of a tree, or those of them that are named."""
         files = {}
