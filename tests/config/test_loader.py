@@ -124,6 +124,9 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("merge.clean", "false", False),
         ("merge.gate_output", "1", 1),
         ("merge.gate_disk", "10", 10),
+        ("merge.slots", "3", 3),
+        ("merge.memory", "500", 500),
+        ("merge.cpus", "2", 2),
         ("remote.push", "never", "never"),
         ("remote.timeout", "5s", 5.0),
     ],
@@ -187,6 +190,7 @@ def test_the_tests_above_know_every_key() -> None:
         *("gates", "merge.strategy", "merge.tiers", "merge.runtime", "merge.model", "merge.agent_timeout"),
         *("merge.batch", "merge.retries", "merge.lease", "merge.wait", "merge.rebase", "merge.clean"),
         *("merge.gate_output", "merge.gate_disk", "merge.rules", "merge.unions"),
+        *("merge.slots", "merge.memory", "merge.cpus"),
         *("remote.push", "remote.timeout"),
     }
 

@@ -42,7 +42,13 @@ class Yard:
         self.settings("")
 
     def settings(self, text: str, *gates: str) -> None:
-        """Settings of the checkout; each gate is a command, called g1, g2 …"""
+        """Settings of the checkout; each gate is a command, called g1, g2 …
+
+        One slot unless said otherwise: how many gates run must not depend on the machine.
+        """
+        if "slots:" not in text:
+            head, section, rest = text.partition("merge:\n")
+            text = f"{head}{section}  slots: 1\n{rest}" if section else f"{text.rstrip()}\nmerge:\n  slots: 1\n"
         listed = "".join(f"  - name: g{number}\n    run: {run!r}\n" for number, run in enumerate(gates, 1))
         extra = f"gates:\n{listed}" if gates else ""
         (self.folder / ".rookery" / "config.local.yaml").write_text(

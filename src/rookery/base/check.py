@@ -39,3 +39,5 @@ class Finding(Record):
     """Repairs it and says what was done; None where a person has to."""
     fixed: str = ""
     """What was done to repair it; empty if nothing was."""
+    output: str = ""
+    """The last lines of what a program printed, where that says more."""

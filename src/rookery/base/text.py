@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from rookery.base.errors import InvalidInput
 
 MAX_TITLE = 1_000
 MAX_NAME = 48
 MAX_BODY = 16 * 1024 * 1024
+_LONGEST_LINE = 400
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
 def check_text(name: str, text: str, *, limit: int = MAX_BODY) -> str:
@@ -45,6 +49,16 @@ def visible(text: str) -> str:
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(char if _is_plain(char) else ascii(char)[1:-1] for char in text)
+
+
+def end_of_output(output: str, count: int) -> str:
+    """The last lines of what a program printed, for people: nothing that a terminal would obey.
+
+    Of a line that was written over, only the last text is kept; long ones are cut.
+    """
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in _ESCAPES.sub("", output).rstrip().split("\n")[-count:]]
+    cut = (line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…" for line in lines)
+    return visible("\n".join(cut)).strip("\n")
 
 
 def _is_plain(char: str) -> bool:

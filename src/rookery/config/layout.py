@@ -84,6 +84,8 @@ NOTICE = f"{RUN}/notice"
 RADAR_LOCK = f"{RUN}/radar.lock"
 """Held by the process that looks for overlapping work."""
 RADAR_LOG = f"{RUN}/radar.log"
+SLOTS = f"{RUN}/slots"
+"""A file for each gate that may run at the same time, locked while one does."""
 TMUX_SOCKET = f"{RUN}/tmux.sock"
 
 SESSION_ENVIRONMENT = "environment.json"

@@ -216,6 +216,14 @@ class MergeConfig(Settings):
     """How many megabytes of a gate's output are kept."""
     gate_disk: Annotated[int, Limits(1)] = 4096
     """How many megabytes a gate may write before it is ended."""
+    slots: Annotated[int, Limits(0, 64)] = 0
+    """How many gates run at once; 0 means half of the machine's processors, from 1 to 4. All mergers share them."""
+    memory: Annotated[int, Limits(0)] = 0
+    """How many megabytes of memory a gate may use, all of its processes together, before it is ended (on Linux).
+
+    0 sets no bound. Rookery looks five times a second, so a short peak may pass unseen."""
+    cpus: Annotated[int, Limits(0)] = 0
+    """On how many processors a gate may run (on Linux); 0 sets no bound."""
 
 
 @dataclass(frozen=True, slots=True)

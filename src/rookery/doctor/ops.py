@@ -7,6 +7,7 @@ from typing import Annotated
 from rookery.base.check import Place
 from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.doctor import service
+from rookery.merge.checks import try_gates
 from rookery.ops.context import Context
 from rookery.ops.operation import CHECKS, NOTHING, PROCESS, Doc, Ref, op
 from rookery.ops.state_owner import find_project
@@ -20,12 +21,17 @@ def doctor(
     category: Annotated[
         str | None, Ref(CHECKS), Doc("Look at one thing only: " + ", ".join(service.CATEGORIES) + ".")
     ] = None,
+    gates: Annotated[bool, Doc("Also run every gate on the base, however long that takes.")] = False,
 ) -> service.Report:
     """Check the installation and the project, and say what is wrong.
 
+    With --gates, each gate is run on the base in a fresh checkout: one that fails there lets nothing land.
+
     Exits with 1 if an error remains. It works outside of a project and with a broken one too.
     """
-    return service.examine(_find_place(ctx), category=category, fix=fix)
+    place = _find_place(ctx)
+    report = service.examine(place, category=category, fix=fix)
+    return report.with_findings(try_gates(place, ctx.follow)) if gates else report
 
 
 def _find_place(ctx: Context) -> Place:

@@ -5,7 +5,7 @@ The doctor is called when something is broken, so nothing that a check does can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -44,6 +44,17 @@ class Report(Record):
         """1 if an error remains."""
         return 1 if self.status == ERROR else 0
 
+    @classmethod
+    def of(cls, checks: Iterable[Finding]) -> Report:
+        """The report with these findings."""
+        findings = tuple(checks)
+        statuses = {finding.status for finding in findings}
+        return cls(next((status for status in (ERROR, WARNING) if status in statuses), OK), findings)
+
+    def with_findings(self, more: Iterable[Finding]) -> Report:
+        """The same with more findings."""
+        return Report.of((*self.checks, *more))
+
 
 def examine(place: Place, *, category: str | None = None, fix: bool = False) -> Report:
     """Check everything, or one category; with `fix`, repair what can be repaired and check again."""
@@ -55,9 +66,7 @@ def examine(place: Place, *, category: str | None = None, fix: bool = False) -> 
     repaired = [_repair(finding, finding.repair) for finding in broken if finding.repair is not None]
     if repaired:
         findings = _examine(place, chosen)
-    checks = tuple(_with_repairs(findings, repaired))
-    statuses = {finding.status for finding in checks}
-    return Report(next((status for status in (ERROR, WARNING) if status in statuses), OK), checks)
+    return Report.of(_with_repairs(findings, repaired))
 
 
 def _examine(place: Place, chosen: dict[str, str]) -> list[Finding]:

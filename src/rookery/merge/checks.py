@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config import layout
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
+from rookery.merge.gates.service import read_last_lines, run_gates_on_base
 from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDING, OPEN, RESOLVING, TESTING, WAITING
+from rookery.merge.model import (
+    BASE_GATE,
+    FLAKY,
+    LANDING,
+    OPEN,
+    PASSED,
+    RESOLVING,
+    TESTING,
+    WAITING,
+    GateRun,
+    way_out,
+)
 from rookery.merge.person import closing as closings
 from rookery.merge.person import store as persons
 from rookery.merge.person.model import name_of, shown_place
@@ -24,6 +36,7 @@ from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
+_SHOWN_LINES = 10
 _MOST_LOST = 20
 
 
@@ -43,6 +56,7 @@ def check_merges(place: Place) -> Iterator[Finding]:
         yield _git(merger)
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
+        yield from _broken_bases(merger)
         yield _resolving(merger, place.root)
         yield from _lost(merger)
         yield _gates(merger)
@@ -54,6 +68,41 @@ def _gates(merger: Merger) -> Finding:
         return Finding(_CATEGORY, "gates", OK, gates)
     hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
     return Finding(_CATEGORY, "gates", WARNING, "no gate is set: everything that merges lands", hint)
+
+
+def try_gates(place: Place, say: Callable[[str], object]) -> Iterator[Finding]:
+    """Run every gate on the base, in a checkout of its own; also if it has passed there before."""
+    if place.root is None or not is_project(place.root):
+        return
+    with closing(Database.open(database_path(place.root))) as db:
+        merger = Merger(Context.at(place.root, db), "doctor", say)
+        if not merger.ctx.config.gates:
+            yield _gates(merger)
+            return
+        base = merger.base()
+        runs = {run.name: run for run in run_gates_on_base(merger, base, fresh=True, goes_on=True).runs}
+        for gate in merger.ctx.config.gates:
+            yield _tried(base, runs[gate.name]) if gate.name in runs else _untried(base, gate.name)
+
+
+def _untried(base: str, name: str) -> Finding:
+    return Finding(_CATEGORY, f"gate {name}", OK, f"{base} has none of its paths")
+
+
+def _tried(base: str, run: GateRun) -> Finding:
+    message = f"{run.result} on {base} in {run.seconds:.1f} s"
+    if run.verdict == PASSED:
+        return Finding(_CATEGORY, f"gate {run.name}", OK, message)
+    output = _end(run.last_lines)
+    message += f"; its output is in {run.log}"
+    if run.verdict == FLAKY:
+        hint = "it failed and passed on the same files; a branch may fail by chance"
+        return Finding(_CATEGORY, f"gate {run.name}", WARNING, message, hint, output=output)
+    return Finding(_CATEGORY, f"gate {run.name}", ERROR, message, way_out(base), output=output)
+
+
+def _end(output: str) -> str:
+    return "\n".join(output.splitlines()[-_SHOWN_LINES:])
 
 
 def _git(merger: Merger) -> Finding:
@@ -78,11 +127,21 @@ def _cut_off(merger: Merger, root: str) -> Finding:
 
 
 def _waiting(merger: Merger) -> Finding:
-    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind != RESOLVING]
+    others = (BASE_GATE, RESOLVING)
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind not in others]
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
     hint = "remove the cause (files that block it: commit or stash them), then `rook merge run`"
     return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
+
+
+def _broken_bases(merger: Merger) -> Iterator[Finding]:
+    waiting = [entry for entry in store.select(merger.ctx.db, states=(WAITING,)) if entry.kind == BASE_GATE]
+    for base in dict.fromkeys(entry.base for entry in waiting):
+        held = [entry for entry in waiting if entry.base == base]
+        problem = f"{len(held)} wait: {held[0].reason}; its output is in {held[0].log}"
+        output = _end(read_last_lines(held[0].log or ""))
+        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base), output=output)
 
 
 def _resolving(merger: Merger, root: str) -> Finding:

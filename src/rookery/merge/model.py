@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,8 @@ CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empt
 OUTSIDE = "outside"
 """Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout or what git has
 begun blocks it, it changes Rookery's own folder, or, without a reason, files that its agent was not given."""
+BASE_GATE = "base_gate"
+"""The base itself fails a gate, so that no branch can be judged by it: it waits."""
 UNDOING = "undoing"
 RESOLVING = "resolving"
 """The kind of an entry that waits for a person who resolves its conflict."""
@@ -107,6 +110,10 @@ class Entry(Record):
     """A person landed it although its task was given up or had a later attempt; it completes nothing."""
     outside: tuple[OutsideFile, ...] = ()
     """What it changes outside its agent's files, and why."""
+    log: str | None = None
+    """The output of the gate that keeps it from landing."""
+    last_lines: str = ""
+    """The end of that output, where entries are shown; it is not stored."""
 
     @property
     def is_open(self) -> bool:
@@ -185,6 +192,8 @@ class Outcome(Record):
     """What `merge --all` left alone."""
     predicted: tuple[Predicted, ...] = ()
     """What would become of every branch, with `--dry-run`; then nothing else was done."""
+    failed_gates: tuple[FailedGate, ...] = ()
+    """For every entry that a gate kept from landing, its run."""
     push: Pushed | None = None
     """What became of the push that follows a landing, if `remote.push` is `always`."""
 
@@ -235,7 +244,7 @@ class GateRun(Record):
     name: str
     tree: str
     verdict: str
-    """`passed`, `failed`, `flaky` (failed, then passed), `timeout` or `overran` (it wrote too much)."""
+    """`passed`, `failed`, `flaky` (failed, then passed), `timeout`, `overran` (it wrote too much) or `memory`."""
     status: int | None
     seconds: float
     log: str
@@ -248,14 +257,52 @@ class GateRun(Record):
         """True if work may land with this verdict."""
         return self.verdict in (PASSED, FLAKY)
 
+    @property
+    def result(self) -> str:
+        """Its verdict in a sentence."""
+        status = f" (exit status {self.status})" if self.status else ""
+        return f"{VERDICTS[self.verdict]}{status}"
 
-PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN = "passed", "failed", "flaky", "timeout", "overran"
+
+@dataclass(frozen=True, slots=True)
+class FailedGate(Record):
+    """The run of a gate that kept an entry from landing."""
+
+    merge_id: str
+    branch: str
+    is_base: bool
+    """It ran on the base itself, and fails there too."""
+    run: GateRun
+
+
+def way_out(base: str) -> str:
+    """What a person does about a base that fails a gate."""
+    return (
+        f"fix {base}, or land the branch that does by name (`rook merge --branch NAME`); if something is missing in a "
+        "fresh checkout, such as installed packages, name the command that makes it in `provision.setup`. Then "
+        "`rook merge run` lands what waits"
+    )
+
+
+def is_alike(one: GateRun, other: GateRun) -> bool:
+    """True if two runs of one gate seem to fail for the same reason: the same end of output, but for numbers."""
+    return _pattern(one) == _pattern(other)
+
+
+def _pattern(run: GateRun) -> tuple[str, str, int | None, str]:
+    # Names of scratch folders, commits, times and counts differ from run to run.
+    same = re.sub(r"gate-\w+-\w+|\b(?:0x)?[0-9a-f]{7,}\b|/tmp/\S+|\d+", "#", run.last_lines)
+    return run.name, run.verdict, run.status, same
+
+
+PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN, MEMORY = "passed", "failed", "flaky", "timeout", "overran", "memory"
 VERDICTS = {
     PASSED: "passed",
     FLAKY: "passed at the second try",
     FAILED_GATE: "failed",
     TIMEOUT: "did not end in time",
     OVERRAN: "wrote too much",
+    MEMORY: "used too much memory",
 }
 """The verdicts in a sentence."""
 

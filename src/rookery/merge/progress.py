@@ -13,7 +13,7 @@ from rookery.merge.landing.candidate import Candidate
 from rookery.merge.landing.land import Held
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import BUSY, LANDING, TESTING, Entry
+from rookery.merge.model import BASE_GATE, BUSY, LANDING, TESTING, Entry, FailedGate, GateRun
 
 _MOST_FILES = 200
 
@@ -25,7 +25,9 @@ class Progress:
         self.merger = merger
         self.lease = lease
         self.seen: dict[str, None] = {}
-        self.held: set[str] = set()
+        self.held: dict[str, str] = {}
+        """The entries that wait, and the tree of the base that fails a gate if they wait for that."""
+        self.failed_gates: dict[str, FailedGate] = {}
 
     def change(self, merge_id: str, step: str, **changes: object) -> Entry:
         """Take an entry one step further."""
@@ -52,17 +54,41 @@ class Progress:
 
     def hold(self, merge_id: str, held: Held) -> None:
         """Let an entry wait for a person."""
-        self.held.add(merge_id)
-        self.change(merge_id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
+        self.held[merge_id] = ""
+        files = held.paths[:_MOST_FILES]
+        self.change(merge_id, "hold", kind=BUSY, reason=held.reason, files=files, log=None)
+
+    def hold_for_base(self, entries: list[Entry], on_base: GateRun) -> None:
+        """Let branches wait until the base passes a gate: no failure of theirs, and no attempt that counts."""
+        reason = f"{self.lease.base} itself fails this gate ({on_base.name}): it {on_base.result}"
+        for entry in entries:
+            with self.merger.ctx.db.write() as db:
+                is_new = store.get(db, entry.id).kind != BASE_GATE
+                changes = {"kind": BASE_GATE, "reason": reason, "files": (), "log": on_base.log}
+                held = self.change(entry.id, "hold", **changes)
+                if is_new:
+                    messages.tell_base_fails(self.merger, held, on_base.last_lines)
+            self.held[entry.id] = on_base.tree
+            self.failed_gates[entry.id] = FailedGate(entry.id, entry.branch, True, on_base)
+            self.merger.say(f"{entry.branch} waits: {reason}\n")
 
     def fail(
-        self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: object
+        self,
+        entry: Entry,
+        kind: str,
+        reason: str,
+        files: tuple[str, ...] = (),
+        gate: GateRun | None = None,
+        **more: object,
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
+        changes["log"] = None if gate is None else gate.log
+        if gate is not None:
+            self.failed_gates[entry.id] = FailedGate(entry.id, entry.branch, False, gate)
         with self.merger.ctx.db.write():
             failed = self.change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
-            messages.tell_failed(self.merger, failed, output)
+            messages.tell_failed(self.merger, failed, "" if gate is None else gate.last_lines)
         self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def withdraw(self, entry: Entry, reason: str) -> None:

@@ -14,7 +14,7 @@ from rookery.merge.landing import cleanup, completion, land, rebase_requests
 from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import MergeBusy, NothingToLand, Outcome
+from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, NothingToLand, Outcome
 from rookery.merge.person import closing
 from rookery.merge.run import Run
 from rookery.tasks.scope import outside as scopes
@@ -79,7 +79,12 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
     closing.tidy(merger)
     # The result also names what another process has settled meanwhile.
     entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.progress.seen, *only)))
-    return Outcome(base, entries, merger.gate_runs, tuple(run.flaky))
+    failed_gates = tuple(run.progress.failed_gates[entry.id] for entry in entries if _is_kept_by_gate(entry, run))
+    return Outcome(base, entries, merger.gate_runs, tuple(run.gating.flaky), failed_gates=failed_gates)
+
+
+def _is_kept_by_gate(entry: Entry, run: Run) -> bool:
+    return entry.id in run.progress.failed_gates and entry.state in (FAILED, WAITING)
 
 
 def _await_lease(merger: Merger, base: str, only: Collection[str]) -> Lease | None:

@@ -4,6 +4,10 @@ Branches that do not conflict are stacked and gated once. A gate over a batch sa
 something in it is bad; so batches are large while little fails, and small when much does. A red stack is halved until
 the culprit is alone, and what is green lands at once. If the left half is green, the right one is red without another
 run. Branches that conflict are resolved one by one, when nothing clean is left.
+
+With several slots (`merge/gates/slots.py`), several batches are stacked on top of each other, and a red stack is cut
+into more than two: every prefix is gated at the same time, in the hope that what is below it is good. Only a prefix
+whose own files passed lands, on the base that it was built on.
 """
 
 from __future__ import annotations
@@ -12,10 +16,9 @@ import math
 from collections.abc import Collection
 
 from rookery.base.text import one_line
-from rookery.config import steps
 from rookery.merge import store
-from rookery.merge.gates import service as gates
-from rookery.merge.gates.service import GateReport
+from rookery.merge.gates import slots
+from rookery.merge.gating import Gating
 from rookery.merge.landing import land
 from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, outside_of, protected_paths, why_refused
@@ -24,6 +27,7 @@ from rookery.merge.landing.land import Held
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
+    BASE_GATE,
     CONFLICT,
     EMPTY,
     FLAKY,
@@ -34,9 +38,9 @@ from rookery.merge.model import (
     OUTSIDE,
     PROTECTED,
     RESOLVING,
-    VERDICTS,
     Entry,
     GateRun,
+    is_alike,
 )
 from rookery.merge.person import closing, handback
 from rookery.merge.person.model import OpenConflict, shown_place
@@ -73,8 +77,8 @@ class Run:
         self.lease = lease
         self.progress = Progress(merger, lease)
         self.only = frozenset(only)
-        self.flaky: dict[str, None] = {}
         self._outside: dict[tuple[str, str], tuple[OutsideFile, ...]] = {}
+        self.gating = Gating(merger, lease.base)
         self._rebuilds = 0
         self._size = self._sized_at = 0
 
@@ -85,6 +89,8 @@ class Run:
                 self.progress.seen[entry.id] = None
         self.progress.follow_up()
         closing.pick_up(self.merger, self.lease.base)
+        if any(entry.kind == BASE_GATE for entry in self._queued()):
+            self.gating.ask_base()  # if the base is still broken, nothing need be searched for culprits
         while queued := self._queued():
             entries, resolved = self._without_open(self._landable(queued))
             landing = [*entries, *(entry for entry, _, _ in resolved)]
@@ -100,10 +106,12 @@ class Run:
                 self._resolve(clashes[0])
 
     def _queued(self) -> list[Entry]:
+        now = self.gating.base_tree() if any(self.progress.held.values()) else ""
+        held = {merge_id for merge_id, tree in self.progress.held.items() if tree in ("", now)}
         return [
             entry
             for entry in store.queue(self.merger.ctx.db, self.lease.base)
-            if entry.id not in self.progress.held and (not self.only or entry.id in self.only)
+            if entry.id not in held and (not self.only or entry.id in self.only)
         ]
 
     def _landable(self, entries: list[Entry]) -> list[Entry]:
@@ -150,7 +158,9 @@ class Run:
         clashes: list[Case] = []
         onto = self.merger.merging.tip(self.lease.base)
         assert onto is not None  # noqa: S101 - it was there when the lease was taken
-        size = self._batch_size()
+        # On a broken base one run of everything says whether a branch repairs it.
+        is_broken = self.gating.base_failure() is not None
+        size = len(entries) if is_broken else self._batch_size() * slots.count(self.merger.ctx)
         for entry in entries:
             try:
                 built = build(self.merger, entry, onto)
@@ -178,40 +188,57 @@ class Run:
 
     def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
         """Land a stack, or find out which of it is bad. `is_red` if the stack as a whole is known to fail."""
-        is_single = len(stack) == 1
-        if is_single or not is_red:
-            # Alone, a branch gets its retries, also after it failed as a part of a batch.
-            report = self._gate(stack, retries=self.merger.ctx.config.merge.retries if is_single else 0)
-            if report.failed is None:
-                self._land(stack)
+        broken = None if is_red else self.gating.base_failure()
+        if broken is not None:
+            (failed,) = self.gating.gate_prefixes(stack, [len(stack)])
+            if failed is None:
+                self._land(stack)  # something in it repairs the base
                 return
-            if is_single:
-                self._fail_gate(stack[0], report.failed)
+            if is_alike(failed, broken):
+                self.progress.hold_for_base([candidate.entry for candidate in stack], broken)
                 return
-        half = len(stack) // 2
-        left, right = stack[:half], stack[half:]
-        if self._gate(left).failed is not None:
-            self.progress.put_back(right)
-            self._settle(left, is_red=True)
-        elif self._land(left):
-            self._settle(right, is_red=True)
+            is_red = True  # for another reason: one may repair the base, and another be bad
+        if len(stack) == 1:
+            self._settle_single(stack[0])
+            return
+        cuts = self._cuts(len(stack), is_red)
+        failures = self.gating.gate_prefixes(stack, cuts)
+        green = max((cut for cut, failed in zip(cuts, failures, strict=True) if failed is None), default=0)
+        red = min((cut for cut in (*cuts, len(stack)) if cut > green), default=green)
+        self.progress.put_back(stack[red:])
+        if green and not self._land(stack[:green]):
+            self.progress.put_back(stack[green:red])
+        elif green < red:
+            self._settle(stack[green:red], is_red=True)
+
+    def _cuts(self, length: int, is_red: bool) -> list[int]:
+        """After how many candidates to cut a stack: what is below each cut is gated, all at the same time."""
+        if is_red:
+            parts = min(slots.count(self.merger.ctx) + 1, length)
+            return [length * part // parts for part in range(1, parts)]
+        size = self._batch_size()
+        return [*range(size, length, size), length]
+
+    def _settle_single(self, candidate: Candidate) -> None:
+        """Alone, a branch gets its retries, also after it failed as a part of a batch."""
+        failed = self.gating.gate(candidate)
+        if failed is None:
+            self._land([candidate])
         else:
-            self.progress.put_back(right)
+            self._fail_gate(candidate, failed)
 
     def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
-        status = f" (exit status {failed.status})" if failed.status is not None else ""
-        reason = f"the gate {failed.name} {VERDICTS[failed.verdict]}{status}{remark}"
+        """Blame the base if it fails the same gate, else the branch."""
+        on_base = self.gating.ask_base(failed)
+        if on_base is not None and not on_base.is_ok:
+            self.progress.hold_for_base([candidate.entry], on_base)
+            return
+        is_flaky = on_base is not None and on_base.verdict == FLAKY
+        flaky = f"; it is flaky: on {self.lease.base} itself it failed and passed on the same files" if is_flaky else ""
+        reason = f"the gate {failed.name} {failed.result}{flaky}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
         self.merger.merging.keep(LANDINGS + merge_id, candidate.commit)  # so that a person can look at it
-        self.progress.fail(candidate.entry, GATE, reason, self._changed(candidate), failed.last_lines, **commits)
-
-    def _gate(self, stack: list[Candidate], *, retries: int = 0) -> GateReport:
-        """What the gates say of the last of a stack, that is of all of it."""
-        commit, at = stack[-1].commit, stack[0].onto
-        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries)
-        self.flaky.update((run.name, None) for run in report.runs if run.verdict == FLAKY and not run.is_cached)
-        steps.reached("gated")
-        return report
+        self.progress.fail(candidate.entry, GATE, reason, self._changed(candidate), failed, **commits)
 
     def _land(self, stack: list[Candidate]) -> bool:
         """Land a green stack. False if the base moved or a checkout blocks it: then it is queued or held."""
@@ -251,30 +278,38 @@ class Run:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
         merger = self.merger
         entry = store.get(merger.ctx.db, clash.entry.id)
-        output = gate_reason = ""
+        broken = self.gating.base_failure()
+        if broken is not None:  # no tier, least of all an agent, can do better than the base
+            self.progress.hold_for_base([entry], broken)
+            return
+        refused: GateRun | None = None
         for candidate, case in resolving.attempts(merger, clash.replace(entry=entry)):
             if self._refuse_protected(candidate):
                 return
-            failed = self._gate([candidate], retries=merger.ctx.config.merge.retries).failed
+            failed = self.gating.gate(candidate)
             if failed is None:
                 case.record(merger)
                 self._land([candidate])
                 return
+            on_base = self.gating.ask_base(failed)
+            if on_base is not None and not on_base.is_ok:
+                self.progress.hold_for_base([entry], on_base)
+                return
             case.refuse(merger, failed)
-            output = failed.last_lines
-            gate_reason = f", and what resolved it did not pass {failed.name}"
+            refused = failed
         kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.conflicts))
+        gate_reason = "" if refused is None else f", and what resolved it did not pass {refused.name}"
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
-        self.progress.fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
+        self.progress.fail(entry, CONFLICT, reason, clash.paths, refused, tier=HUMAN)
 
     def _without_open(self, entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, OpenConflict, str]]]:
         """The entries without those whose conflict a person has open, and what persons have committed of these."""
         others, resolved, unfinished = handback.split(self.merger, entries)
         for entry in unfinished:
-            self.progress.held.add(entry.id)
+            self.progress.held[entry.id] = ""
             if entry.kind != RESOLVING:
                 reason = f"being resolved by a person in {shown_place(entry.id)}"
-                self.progress.change(entry.id, "resolve", kind=RESOLVING, reason=reason)
+                self.progress.change(entry.id, "resolve", kind=RESOLVING, reason=reason, log=None)
         return others, resolved
 
     def _hand_in(self, entry: Entry, conflict: OpenConflict, commit: str) -> None:
@@ -287,8 +322,8 @@ class Run:
             self.progress.fail(entry, EMPTY, f"{error.message}; {error.hint}")
             return
         if isinstance(handed, handback.Unfinished):
-            self.progress.held.add(entry.id)
-            self.progress.change(entry.id, "hold", kind=RESOLVING, reason=handed.reason)
+            self.progress.held[entry.id] = ""
+            self.progress.change(entry.id, "hold", kind=RESOLVING, reason=handed.reason, log=None)
             merger.say(f"{entry.branch} waits: {handed.reason}\n")
             return
         if isinstance(handed, handback.Again):
@@ -300,12 +335,14 @@ class Run:
             merger.say(f"{entry.branch}: {handed.remark}\n")
         if self._refuse_protected(handed.candidate):
             return
-        failed = self._gate([handed.candidate], retries=merger.ctx.config.merge.retries).failed
+        failed = self.gating.gate(handed.candidate)
         if failed is None:
             handed.case.record(merger)
             self._land([handed.candidate])
             return
-        handed.case.refuse(merger, failed)
+        on_base = self.gating.ask_base(failed)
+        if on_base is None or on_base.is_ok:
+            handed.case.refuse(merger, failed)
         self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
 
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound, Refused
 from rookery.base.ids import MERGE, new_id
@@ -13,6 +11,7 @@ from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
+from rookery.merge.gates.service import read_last_lines
 from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
@@ -25,8 +24,7 @@ from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 from rookery.tasks.scope.outside import Outside
 
 _EVENTS = 200
-_LAST_BYTES = 16_000
-_LAST_LINES = 20
+_SHOWN_LINES = 10
 
 
 def draft(
@@ -163,7 +161,7 @@ def retry(merger: Merger, text: str) -> Entry:
         newest = store.newest(db, entry.branch, entry.base)
         if newest is not None and newest.is_open and newest.id != entry.id:
             return newest
-        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None}
+        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None, "log": None}
         return merger.change(store.get(db, entry.id), "retry", tip=tip, **blank)
 
 
@@ -191,8 +189,15 @@ def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -
     if limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
-    shown = entries[: limit or None]
+    shown = [with_output(entry) for entry in entries[: limit or None]]
     return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
+
+
+def with_output(entry: Entry) -> Entry:
+    """An entry with the last lines of the gate that keeps it from landing."""
+    if entry.log is None:
+        return entry
+    return entry.replace(last_lines="\n".join(read_last_lines(entry.log).splitlines()[-_SHOWN_LINES:]))
 
 
 def explain(merger: Merger, text: str) -> Explained:
@@ -201,7 +206,7 @@ def explain(merger: Merger, text: str) -> Explained:
     conflict = persons.find(db, entry.id)
     happened = events.read(db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
     return Explained(
-        entry,
+        with_output(entry),
         tuple(store.outcomes(db, entry.id)),
         tuple(_gate_runs(merger, entry)),
         tuple({"at": event.at, "type": event.type, "actor": event.actor, "data": event.data} for event in happened),
@@ -221,12 +226,5 @@ def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
             continue  # it was never on a branch, and no ref keeps it any more
         runs = store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit))
         if runs:
-            return [run.replace(last_lines=_last_lines(run.log)) for run in reversed(runs)]
+            return [run.replace(last_lines=read_last_lines(run.log)) for run in reversed(runs)]
     return []
-
-
-def _last_lines(log: str) -> str:
-    with suppress(OSError), open(log, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
-        return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:])
-    return ""

@@ -27,7 +27,8 @@ from rookery.merge.model import (
 )
 from rookery.tasks.model import OutsideFile
 
-_COLUMNS = ", ".join(Entry.field_names())
+_FIELDS = [name for name in Entry.field_names() if name != "last_lines"]
+_COLUMNS = ", ".join(_FIELDS)
 _ORDER = "priority + attempts, created_at, id"
 """Urgent first, then old; every failed attempt counts as one step less urgent."""
 _PART = "CASE WHEN state IN ('testing', 'landing') THEN 0 WHEN state IN ('queued', 'waiting') THEN 1 ELSE 2 END"
@@ -66,7 +67,7 @@ def unsettled_bases(db: Database) -> set[str]:
 def insert(db: Database, entry: Entry) -> None:
     """Put an entry into the queue."""
     values = entry.as_dict() | _stored(entry.as_dict())
-    db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(values))})", tuple(values.values()))
+    db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(_FIELDS))})", [values[name] for name in _FIELDS])
     publish(db, "merge.queued", entry.id, {"merge": entry.as_dict()}, actor=entry.requested_by, at=entry.created_at)
 
 
@@ -75,6 +76,8 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if "state" in changes:
         raise ValueError("the step determines the state")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
+    if changes.get("log"):
+        changes["log"] = to_stored(root_of(db.path), changes["log"])
     if "files" in changes:
         changes["files"] = tuple(map(as_utf8, changes["files"]))
     stored = changes | _stored(changes)
@@ -86,7 +89,7 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
     if db.changed != 1:
         raise LookupError(f"{entry.id} is no longer {entry.state}")
     publish(db, f"merge.{changes['state']}", entry.id, {"step": step, "set": changes}, actor=actor, at=at)
-    return entry.replace(**changes)
+    return _with_log(db, entry.replace(**changes))
 
 
 def force(db: Database, entry: Entry, *, actor: str, at: str) -> Entry:
@@ -272,13 +275,17 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
 
 def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:
     for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE {condition}", values):
-        columns = dict(zip(Entry.field_names(), row, strict=True))
+        columns = dict(zip(_FIELDS, row, strict=True))
         columns |= {"files": tuple(json.loads(columns["files"])), "forced": bool(columns["forced"])}
         columns["outside"] = tuple(OutsideFile(**file) for file in json.loads(columns["outside"]))
-        yield Entry(**columns)
+        yield _with_log(db, Entry(**columns))
 
 
 def _stored(values: Mapping[str, Any]) -> dict[str, str]:
     """The lists among the values of an entry, as the table has them."""
     lists = {name: list(values[name]) for name in ("files", "outside") if name in values}
     return {name: json.dumps(items, default=lambda record: record.as_dict()) for name, items in lists.items()}
+
+
+def _with_log(db: Database, entry: Entry) -> Entry:
+    return entry if entry.log is None else entry.replace(log=from_stored(root_of(db.path), entry.log))

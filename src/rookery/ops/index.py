@@ -10,7 +10,7 @@ from importlib import import_module
 from rookery.ops.operation import Op, declared
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "init": ("rookery.ops.init",),
+    "init": ("rookery.doctor.init_ops",),
     "task": ("rookery.tasks.ops", "rookery.tasks.work_ops"),
     "epic": ("rookery.tasks.epic_ops",),
     "learning": ("rookery.tasks.learning_ops",),

@@ -1,4 +1,4 @@
-"""`rook init`: makes a project of a repository, or finishes and repairs one.
+"""Makes a project of a repository, or finishes and repairs one. `doctor/init_ops.py` declares `rook init`.
 
 The order of the steps makes a kill harmless: what keeps the state out of git comes first, and the database, which
 makes a folder a project, comes last. The next `rook init` makes what is missing in between.
@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated
 
 from rookery.base import call as calls
+from rookery.base.check import Finding
 from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.base.text import check_text
@@ -26,7 +26,6 @@ from rookery.config.template import GITIGNORE, render_template
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
-from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.ops.state_owner import check_state
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
@@ -50,22 +49,14 @@ class Initialised(Record):
     """What may surprise."""
     next: tuple[str, ...]
     """What to do now."""
+    checks: tuple[Finding, ...] = ()
+    """What the gates said of the base, if they were tried."""
+    has_commit: bool = True
+    """False if work has nothing to start from yet."""
 
 
-@op("init", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="project.init")
-def init(
-    ctx: Context,
-    *,
-    yes: Annotated[bool, Doc("Ask nothing; take what was found.")] = False,
-    force: Annotated[
-        bool, Doc("Write config.yaml again (the old one is kept beside it), and do without a repository.")
-    ] = False,
-) -> Initialised:
-    """Make a project of the repository that you are in.
-
-    Everything is kept in `.rookery/` at the top of the main checkout; no tracked file is touched. Running it again
-    keeps settings and data, and makes what is missing.
-    """
+def init(ctx: Context, *, yes: bool = False, force: bool = False) -> Initialised:
+    """Make a project of the repository that the caller is in; asks a person unless `yes`."""
     root, in_repository = _find_place(ctx, force)
     folder = layout.path(root)
     check_state(root)
@@ -89,7 +80,8 @@ def init(
         tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if is_new),
         tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if not is_new),
         (*_notes(ctx, root, vcs), *_missing(guesses), *(_left(root, vcs) if parts[layout.DATABASE] else ())),
-        tuple(_next_steps(vcs, base, has_commit)),
+        tuple(_next_steps(vcs, base, has_commit, bool(gates or config.gates))),
+        has_commit=has_commit,
     )
 
 
@@ -237,12 +229,16 @@ def _left(root: str, vcs: Vcs | None) -> Iterator[str]:
         yield f"{folder} has worktrees of an earlier project: {', '.join(worktrees)}: take what you need"
 
 
-def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool) -> Iterator[str]:
+def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool, has_gates: bool) -> Iterator[str]:
     if vcs is None:
         yield "tasks can be planned; to start and complete them, run `git init` and then `rook init` again"
     elif not has_commit:
         yield "make a first commit; work starts from one"
     if vcs is not None and base is None:
         yield f"set project.base in {layout.FOLDER}/{layout.CONFIG}: no branch to start from was found"
+    if vcs is not None and not has_gates:
+        yield f"name the commands that must pass before work lands under `gates:` in {layout.FOLDER}/{layout.CONFIG}"
+    elif vcs is not None and has_commit:
+        yield "rook doctor --gates tries the gates on the base as it is"
     yield 'rook task create "…" plans the first task'
     yield "rook doctor checks that everything works"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import resource
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 _NAMES = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
@@ -55,6 +57,24 @@ def are_higher(source: int) -> bool:
     except OSError:
         return False
     return all(wanted >= own for wanted, own in pairs) and any(wanted > own for wanted, own in pairs)
+
+
+@contextmanager
+def on_processors(count: int, group: int) -> Iterator[None]:
+    """What the block starts runs on so many processors, if that is fewer than ours: each group has its own in turn.
+
+    Without effect for 0, and where the system has no such bound. Only for a process without threads.
+    """
+    if count < 1 or sys.platform != "linux":
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    ordered = sorted(own)
+    os.sched_setaffinity(0, {ordered[(group * count + number) % len(ordered)] for number in range(count)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
 
 
 def _compare(source: int) -> list[tuple[float, float]]:

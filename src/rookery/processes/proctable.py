@@ -115,6 +115,21 @@ def pids_with(name: str, value: str) -> set[int]:
     return {int(row[0]) for row in rows if len(row) == 2 and f" {name}={value} " in f" {row[1]} "}
 
 
+def resident_memory(pid: int) -> int:
+    """How many bytes of memory a process has, with what it shares; 0 if it is gone, or where there is no `/proc`."""
+    with suppress(OSError), open(os.path.join(PROC, str(pid), "statm"), "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def own_memory(pid: int) -> int:
+    """The same, with its part only of what it shares. The kernel takes longer to answer this."""
+    with suppress(OSError), open(os.path.join(PROC, str(pid), "smaps_rollup"), "rb") as file:
+        sizes = (line.split()[1] for line in file if line.startswith(b"Pss:"))
+        return sum(map(int, sizes)) * 1024
+    return 0
+
+
 def _read_proc(pid: int) -> Row | None:
     folder = os.path.join(PROC, str(pid))
     try:

@@ -48,6 +48,16 @@ def marked(name: str, value: str) -> list[Identity]:
     return [process for process in processes if process is not None]
 
 
+def used_memory(root: Identity, mark: Mark, enough: int) -> int:
+    """How many bytes of memory a process, its descendants and all that carries the mark have; 0 without `/proc`.
+
+    What several of them share counts once, unless even with it counted for each they have less than `enough`.
+    """
+    pids = [process.pid for process in _Tree(root, mark).members()]
+    used = sum(proctable.resident_memory(pid) for pid in pids)
+    return used if used < enough else sum(proctable.own_memory(pid) for pid in pids)
+
+
 def end_tree(root: Identity | None, mark: Mark | None, grace: float, *, patience: float = _PATIENCE) -> list[Identity]:
     """End a process with its descendants and all that carries the mark; returns what is still alive, normally nothing.
 

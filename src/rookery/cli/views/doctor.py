@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rookery.base.check import Finding
 from rookery.cli.document import Block, Cell, Paragraph, line, text
 from rookery.doctor.service import Report
 
@@ -19,14 +20,18 @@ _SUMMARY = {
 def report(result: Report, _values: dict[str, Any]) -> Iterator[Block]:
     """Findings by category, and the verdict."""
     for category in dict.fromkeys(check.category for check in result.checks):
-        lines: list[Cell] = [(category, "bold")]
-        for check in result.checks:
-            if check.category != category:
-                continue
-            lines.append(line("  ", _MARKS[check.status], f" {check.name}: {check.message}"))
-            if check.fixed:
-                lines.append((f"      repaired: {check.fixed}", "good"))
-            if check.hint and check.status != "ok":
-                lines.append((f"      {check.hint}", "dim"))
-        yield Paragraph(lines)
+        yield findings(category, [check for check in result.checks if check.category == category])
     yield text(*_SUMMARY[result.status])
+
+
+def findings(title: str, checks: Sequence[Finding]) -> Block:
+    """Findings under a title, with what to do about them."""
+    lines: list[Cell] = [(title, "bold")]
+    for check in checks:
+        lines.append(line("  ", _MARKS[check.status], f" {check.name}: {check.message}"))
+        lines += [(f"      | {row}", "dim") for row in check.output.splitlines()]
+        if check.fixed:
+            lines.append((f"      repaired: {check.fixed}", "good"))
+        if check.hint and check.status != "ok":
+            lines.append((f"      {check.hint}", "dim"))
+    return Paragraph(lines)

@@ -9,9 +9,9 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Paragraph, Table, line, short, text
 from rookery.merge.gates.ops import GateSummary
 from rookery.merge.gates.service import GateReport
-from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
+from rookery.merge.model import FAILED_GATE, FLAKY, MEMORY, OVERRAN, PASSED, TIMEOUT, GateRun
 
-_STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad"}
+_STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad", MEMORY: "bad"}
 _SHOWN_LINES = 20
 
 
@@ -24,11 +24,13 @@ def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
 
 
 def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:
-    """The last lines of those that did not pass."""
+    """The last lines of those that did not pass, and where the rest is."""
     for run in gate_runs:
-        if not run.is_ok and run.last_lines:
-            yield text(f"The last lines of {run.name}:", "bold")
-            yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
+        if not run.is_ok:
+            yield text(f"The last lines of {run.name}:" if run.last_lines else f"{run.name} printed nothing.", "bold")
+            if run.last_lines:
+                yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
+            yield text(f"output: {run.log}", "dim")
 
 
 def runs(gate_runs: tuple[GateRun, ...]) -> Table:

@@ -12,6 +12,7 @@ from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, l
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
+    BASE_GATE,
     CLEAN,
     DECLINED,
     FAILED,
@@ -32,6 +33,7 @@ from rookery.merge.model import (
     Outcome,
     Predicted,
     Pushed,
+    way_out,
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of
@@ -43,6 +45,7 @@ from rookery.tasks.scope.outside import describe_files
 
 _SHOWN_FILES = 3
 _MOST_CONFLICTS = 20
+_LISTED_LINES = 3
 _WIDTH = 78
 _STATES = {LANDED: "good", FAILED: "bad", WAITING: "busy", TESTING: "busy", LANDING: "busy"}
 _TIERS = {CLEAN: "good", LANDED: "good", MECHANICAL: "good", AGENT: "busy", REIMAGINE: "busy"}
@@ -72,8 +75,9 @@ def _landed(result: Outcome) -> Iterator[Block]:
     yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
     for entry in result.entries:
         yield from _outside_of(entry)
-    if any(entry.state == WAITING for entry in result.entries):
+    if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
         yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    yield from _failed_gates(result)
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
@@ -92,6 +96,20 @@ def _outside_of(entry: Entry) -> Iterator[Block]:
             yield text(f"`rook merge --branch {entry.branch} --outside WHY` gives a reason and lands it.", "busy")
 
 
+def _failed_gates(result: Outcome) -> Iterator[Block]:
+    """What the gates printed that kept something from landing; that of the base once."""
+    broken = {failed.run.name: failed.run for failed in result.failed_gates if failed.is_base}
+    for run in broken.values():
+        yield text(f"{result.base} itself fails the gate {run.name}, so that is no fault of what waits.", "busy")
+        yield from failed_output((run,))
+    if broken:
+        yield text(f"To do: {way_out(result.base)}.", "busy")
+    for failed in result.failed_gates:
+        if not failed.is_base:
+            yield text(failed.branch, "bad")
+            yield from failed_output((failed.run,))
+
+
 def pushed(push: Pushed) -> Block:
     """What became of a push."""
     if push.state == PUSHED:
@@ -102,12 +120,23 @@ def pushed(push: Pushed) -> Block:
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
     outside = [block for entry in entries for block in _outside_of(entry)]
-    return [_table(entries), *outside, *next_page(entries)]
+    return [_table(entries), *outside, *_logs(entries), *next_page(entries)]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
     """One entry."""
-    return [_table([entry]), *_outside_of(entry)]
+    return [_table([entry]), *_outside_of(entry), *_logs([entry])]
+
+
+def _logs(entries: Sequence[Entry]) -> Iterator[Block]:
+    """Where the output is of the gates that keep something from landing."""
+    lines: list[Cell] = []
+    for entry in entries:
+        if entry.log:
+            lines.append(line((entry.branch, "bold"), f": {entry.log}"))
+            lines += [(f"  | {row}", "dim") for row in entry.last_lines.splitlines()[-_LISTED_LINES:]]
+    if lines:
+        yield Paragraph([("Output of gates that failed:", "dim"), *lines])
 
 
 def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
@@ -122,6 +151,7 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
         "agent": entry.agent,
         "by": entry.tier,
         "reason": one_line(entry.reason or ""),
+        "output": (entry.log or "", "dim"),
         "commit": short(entry.commit),
         "resolved in": result.resolving,
         "outside": "; ".join(describe_files(entry.outside)),

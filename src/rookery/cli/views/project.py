@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.cli.document import Block, Cell, Fields, Paragraph, text
+from rookery.cli.views.doctor import findings
 from rookery.ops.init import Initialised
 
 
@@ -21,4 +22,5 @@ def init(project: Initialised, _values: dict[str, Any]) -> list[Block]:
     title = "A Rookery project is ready." if project.created else "Nothing was missing."
     notes = [text(note, "busy") for note in project.notes]
     steps = Paragraph([("next:", "dim"), *(f"  {step}" for step in project.next)])
-    return [text(title, "title"), Fields(fields), *notes, steps]
+    checks = [findings("gates on the base:", project.checks)] if project.checks else []
+    return [text(title, "title"), Fields(fields), *checks, *notes, steps]

@@ -16,11 +16,14 @@ from typing import Any
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.base.text import end_of_output
 from rookery.environment.masking import Mask, secret_values
 from rookery.merge.gates.job_runner import run_job
-from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
+from rookery.merge.model import FAILED_GATE, MEMORY, OVERRAN, PASSED, TIMEOUT
 from rookery.processes.child import Child, ended_with_block, start
+from rookery.processes.limits import on_processors
 from rookery.processes.proctable import SCRATCH
+from rookery.processes.proctree import used_memory
 from rookery.vcs.folders import tree_size
 
 _MEGABYTE = 1_000_000
@@ -45,6 +48,12 @@ class Order(Record):
     """How many megabytes it may write."""
     output: int
     """How many megabytes of its output are kept."""
+    memory: int
+    """How many megabytes of memory it may use; 0 for any."""
+    cpus: int
+    """On how many processors it may run; 0 for all."""
+    slot: int
+    """The number of its slot: gates at the same time have different ones."""
     log: str
 
 
@@ -59,7 +68,8 @@ def work(order: Order) -> dict[str, Any]:
     began = time.monotonic()
     blocks = order.disk * _MEGABYTE // 512
     try:
-        child = start([*order.cage, *_SHELL, str(blocks), order.run], cwd=order.folder, env=order.env)
+        with on_processors(order.cpus, order.slot):
+            child = start([*order.cage, *_SHELL, str(blocks), order.run], cwd=order.folder, env=order.env)
     except RookError as error:
         output.add(error.message.encode())
         verdict, status = FAILED_GATE, None
@@ -72,7 +82,7 @@ def work(order: Order) -> dict[str, Any]:
 
 
 def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | None]:
-    """Read the gate's output to its end, or until it overruns its time or its disk space."""
+    """Read the gate's output to its end, or until it overruns its time, its disk space or its memory."""
     folder, limit = os.path.dirname(order.folder), order.disk * _MEGABYTE
     free = disk_usage(folder).free
     looked = time.monotonic()
@@ -89,8 +99,15 @@ def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | Non
         if free - disk_usage(folder).free >= limit and tree_size(folder) > limit:
             output.add(f"\n{order.name} wrote more than {order.disk} MB (merge.gate_disk)\n".encode())
             return OVERRAN, None
+        if order.memory and _memory(order, child) > order.memory * _MEGABYTE:
+            output.add(f"\n{order.name} used more than {order.memory} MB of memory (merge.memory)\n".encode())
+            return MEMORY, None
     status = child.wait(_TICK)
     return (PASSED if status == 0 else FAILED_GATE), status
+
+
+def _memory(order: Order, child: Child) -> int:
+    return used_memory(child.identity, (SCRATCH, order.env[SCRATCH]), order.memory * _MEGABYTE)
 
 
 class _Output:
@@ -117,7 +134,7 @@ class _Output:
     @property
     def last_lines(self) -> str:
         """The end of the output, for a message."""
-        return "\n".join(self._tail.decode("utf-8", "replace").replace("\0", "").splitlines()[-_LAST_LINES:]).strip()
+        return end_of_output(self._tail.decode("utf-8", "replace"), _LAST_LINES)
 
     def close(self) -> None:
         """The gate has ended."""

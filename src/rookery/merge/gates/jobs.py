@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +60,10 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[str, Any]) -> bool:
-    """Start a job's runner; False if the job exists already."""
+def start(
+    root: str, name: str, module: str, order: dict[str, Any], about: dict[str, Any], *, keep: Sequence[int] = ()
+) -> bool:
+    """Start a job's runner, which keeps some open files until it ends; False if the job exists already."""
     try:
         file = journal.create(root, name)
     except FileExistsError:
@@ -75,7 +77,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
             cwd=root,
             env=own_environ(root) | {RUNNER: "job"},
             output=layout.path(root, layout.JOBS_LOG),
-            keep=[file, handle],
+            keep=[file, handle, *keep],
         )
     except BaseException:
         journal.remove(root, name)
@@ -86,18 +88,17 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
     return True
 
 
-def wait(root: str, name: str, tick: Callable[[], object], *, every: float, log: str = "") -> None:
-    """Wait for the end of a job's runner, and while another process settles it.
+def wait(root: str, is_over: Callable[[], bool], *, every: float, logs: Collection[str] = ()) -> None:
+    """Wait until something is over.
 
-    `tick` is called when a file in the folder `log` has grown, and at least every so many seconds.
+    That is asked when a runner has ended or a file in one of the folders has grown, and at least every so many seconds.
     """
     journals = journal.make_folder(root)
-    watch = watch_folders({journals: CLOSED} | ({log: MODIFIED} if log else {}))
+    watch = watch_folders({journals: CLOSED} | dict.fromkeys(logs, MODIFIED))
     pause = every if watch is not None else min(every, _LOOK_AGAIN)
     try:
-        while journal.is_running(root, name):
+        while not is_over():
             calls.check_interrupted()
-            tick()
             if watch is None:
                 calls.sleep(pause)
             elif not calls.wait([watch.fileno()], pause):

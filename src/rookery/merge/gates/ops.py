@@ -9,7 +9,7 @@ from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.config.model import GateConfig
 from rookery.merge import store
-from rookery.merge.gates.service import GateReport, run_gates
+from rookery.merge.gates.service import GateReport, run_gates, run_gates_on_base
 from rookery.merge.merger import Merger
 from rookery.merge.model import FLAKY, GateRun
 from rookery.ops.context import Context
@@ -37,6 +37,7 @@ def run(
     *,
     branch: Annotated[str | None, Ref(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
     commit: Annotated[str | None, Doc("A commit.")] = None,
+    base: Annotated[bool, Doc("The base as it is: what lands later is compared with it.")] = False,
     fresh: Annotated[bool, Doc("Run also what has passed on the same files before.")] = False,
 ) -> GateReport:
     """Run the gates on a branch or a commit, by default on the current commit; nothing lands.
@@ -44,24 +45,26 @@ def run(
     They run in a checkout apart, so that only what is committed counts. What they run is the branch's own code, with
     your rights: agents run the project's tests in their worktree instead.
     """
-    if branch and commit:
-        raise InvalidInput("say --branch or --commit, not both", hint="leave one out")
+    if bool(branch) + bool(commit) + base > 1:
+        raise InvalidInput("say only one of --branch, --commit and --base", hint="leave the others out")
     unknown = set(name) - {gate.name for gate in ctx.config.gates}
     if unknown:
         raise InvalidInput(f"there is no gate {', '.join(sorted(unknown))}", hint="`rook gate list` shows them")
     merger = Merger(ctx, ctx.actor, ctx.follow)
+    onto = merger.base()
+    if base:
+        return run_gates_on_base(merger, onto, only=name, fresh=fresh)
     if branch:
         target: str | None = merger.vcs.resolve(merger.branch(branch))
     else:
         target = merger.vcs.resolve(commit) if commit else ctx.vcs().current_commit()
     if target is None:
         raise InvalidInput("there is no commit yet", hint="make a first commit")
-    base = merger.base()
-    fork_point = merger.merging.fork_point(merger.merging.tip(base) or target, target)
+    fork_point = merger.merging.fork_point(merger.merging.tip(onto) or target, target)
     # On the base itself nothing has changed: then all of its files count as changed.
     at = fork_point if fork_point and fork_point != target else merger.merging.store.empty_tree()
     retries = ctx.config.merge.retries
-    return run_gates(merger, target, base=base, at=at, retries=retries, fresh=fresh, only=name)
+    return run_gates(merger, target, base=onto, at=at, retries=retries, fresh=fresh, only=name)
 
 
 @op("gate list", needs="vcs.read", view="gates.listing")

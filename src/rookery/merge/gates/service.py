@@ -3,6 +3,9 @@
 A gate runs in a scratch folder, as a job with a runner of its own (`gate_runner.py`). Its time, its output and what it
 writes are bounded, and all that it started ends with it. A gate that passed on a tree is not run again on it; one that
 failed is run again by the next command, or at once where a retry shows whether it is flaky.
+
+The gates of one commit run one after the other in one folder, so that a later one finds what an earlier one made. Those
+of several commits run at once, as far as there are slots (`slots.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import os
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -18,6 +21,7 @@ from functools import cache
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.base.text import end_of_output
 from rookery.config import layout, steps
 from rookery.config.model import GateConfig
 from rookery.config.project import from_stored, make_state_folders, to_stored
@@ -26,9 +30,16 @@ from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates.gate_runner import Order
 from rookery.merge.gates.jobs import Taken
 from rookery.merge.gates.scratch import Scratch
+from rookery.merge.gates.slots import Slot
+from rookery.merge.gates.together import Flow, Pause, together
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
 from rookery.merge.tiers import spending
+from rookery.sessions import journal
+
+_LONGEST_LINE = 4000
+_LAST_BYTES = 16_000
+_LAST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class GateReport(Record):
 
     commit: str
     runs: tuple[GateRun, ...]
-    """In order; the first that did not pass is the last."""
+    """In order; where only passing all of them counts, the first that did not pass is the last."""
 
     @property
     def failed(self) -> GateRun | None:
@@ -50,6 +61,18 @@ class GateReport(Record):
         return 0 if self.failed is None else 1
 
 
+@dataclass(frozen=True, slots=True)
+class Gated(Record):
+    """A commit to run the gates on."""
+
+    commit: str
+    base: str
+    at: str
+    """Gates with paths run if these have changed since this commit or tree."""
+    label: str = ""
+    """Stands before every line of output, where gates of several commits run at once."""
+
+
 def run_gates(
     merger: Merger,
     commit: str,
@@ -59,8 +82,46 @@ def run_gates(
     retries: int = 0,
     fresh: bool = False,
     only: Sequence[str] = (),
+    goes_on: bool = False,
 ) -> GateReport:
-    """Run every gate whose paths have changed since `at`."""
+    """Run every gate whose paths have changed since `at`, up to the first that does not pass unless `goes_on`."""
+    return together(merger, [_run_on(merger, Gated(commit, base, at), retries, fresh, only, goes_on)])[0]
+
+
+def run_gates_on_base(
+    merger: Merger, base: str, *, only: Sequence[str] = (), last: str = "", fresh: bool = False, goes_on: bool = False
+) -> GateReport:
+    """The same on a base as it is, for the gates whose paths it has. What failed there is not run twice.
+
+    Where only the result of the `last` counts, nothing is run if that is known, and else all of them, in one folder.
+    """
+    tip = merger.merging.tip(base)
+    if tip is None:
+        return GateReport(base, ())
+    tree = merger.merging.tree(tip)
+    chosen = [gate for gate in merger.ctx.config.gates if not only or gate.name in only]
+    known = [run for gate in chosen if gate.name == last and (run := _known(merger, tree, gate)) is not None]
+    if known:
+        return GateReport(tip, (known[0],))
+    is_known = any((tree, command_of(merger, gate)) in merger.red for gate in chosen)
+    retries = 0 if is_known and not last else merger.ctx.config.merge.retries
+    at = merger.merging.store.empty_tree()
+    fresh = fresh or bool(last and len(chosen) > 1)
+    goes_on = goes_on or bool(last)
+    return run_gates(merger, tip, base=base, at=at, retries=retries, only=only, fresh=fresh, goes_on=goes_on)
+
+
+def run_gates_on_all(merger: Merger, gated: Sequence[Gated]) -> list[GateReport]:
+    """The same on several commits at once, without retries."""
+    is_one = len(gated) == 1
+    flows = [_run_on(merger, one.replace(label="") if is_one else one, 0, False, ()) for one in gated]
+    return together(merger, flows)
+
+
+def _run_on(
+    merger: Merger, gated: Gated, retries: int, fresh: bool, only: Sequence[str], goes_on: bool = False
+) -> Flow[GateReport]:
+    commit, base, at = gated.commit, gated.base, gated.at
     if not merger.ctx.config.gates:
         return GateReport(commit, ())
     tree = merger.merging.tree(commit)
@@ -72,7 +133,7 @@ def run_gates(
             todo.append(gate)
             continue
         runs.append(known)
-        if not known.is_ok:
+        if not known.is_ok and not goes_on:
             return GateReport(commit, tuple(runs))
     with ExitStack() as stack:
 
@@ -82,8 +143,9 @@ def run_gates(
             return stack.enter_context(scratch.open_scratch(merger, name, commit, base=base, at=tip))
 
         for gate in todo:
-            runs.append(_GateOnTree(merger, gate, tree, unique() if fresh else "", place).run(retries))
-            if not runs[-1].is_ok:
+            one = _GateOnTree(merger, gate, tree, unique() if fresh else "", place, gated.label)
+            runs.append((yield from one.run(retries)))
+            if not runs[-1].is_ok and not goes_on:
                 break
     return GateReport(commit, tuple(runs))
 
@@ -135,6 +197,7 @@ class _GateOnTree:
     tree: str
     fresh: str
     place: Callable[[], Scratch]
+    label: str = ""
     taken: list[Taken] = field(default_factory=list)
 
     @property
@@ -145,17 +208,17 @@ class _GateOnTree:
     def log(self) -> str:
         return self.merger.ctx.path(layout.GATES, self.tree[:12], f"{_file_name(self.gate.name)}.log")
 
-    def run(self, retries: int) -> GateRun:
+    def run(self, retries: int) -> Flow[GateRun]:
         """The result, after so many retries at most. A gate that failed before on this tree needs no first run."""
         merger, key = self.merger, (self.tree, self.command)
         before = merger.red.get(key) if retries else None
         try:
-            run = before or self._run_once(0)
+            run = before or (yield from self._run_once(0))
             for attempt in range(1, retries + 1):
                 if run.verdict != FAILED_GATE:
                     break
-                merger.say(f"{self.gate.name} failed; once more, to see whether it is flaky\n")
-                run = self._run_once(attempt)
+                self._say(f"{self.gate.name} failed; once more, to see whether it is flaky\n")
+                run = yield from self._run_once(attempt)
                 run = run.replace(verdict=FLAKY) if run.verdict == PASSED else run
             _remember(merger, self.command, run)
             while self.taken:
@@ -169,22 +232,28 @@ class _GateOnTree:
             merger.red[key] = run
         return run
 
-    def _run_once(self, attempt: int) -> GateRun:
+    def _say(self, text: str) -> None:
+        self.merger.say(f"[{self.label} {self.gate.name}] {text}" if self.label else text)
+
+    def _run_once(self, attempt: int) -> Flow[GateRun]:
         """The result of one job, which we or another process started."""
         merger, root = self.merger, self.merger.ctx.root
         name = f"gate-{jobs.digest(self.tree, self.command, attempt, self.fresh)}"
         merger.gate_runs += 1
-        merger.say(f"gate {self.gate.name}: {self.gate.run}\n")
+        self._say(f"gate {self.gate.name}: {self.gate.run}\n")
         is_own, last = False, store.last_gate_seq(merger.ctx.db)
         while True:
             if not jobs.is_there(root, name):
-                is_own = self._start(name, self.place())
+                with closing(Slot(merger.ctx)) as slot:
+                    yield Pause(slot.take)
+                    is_own = self._start(name, self.place(), slot)
                 steps.reached("gate started")
-            taken = self._wait(name, is_own=is_own)
+            taken = yield from self._wait(name, is_own=is_own)
             if taken is None:
                 known = store.last_gate_run(merger.ctx.db, self.tree, self.command, after=last)
                 if known is not None:
-                    return known  # another process that waited for it has settled it
+                    # Another process that waited for it has settled it.
+                    return known.replace(last_lines=read_last_lines(known.log))
                 continue
             if taken.end is not None:
                 self.taken.append(taken)
@@ -194,29 +263,34 @@ class _GateOnTree:
                 now, reason = merger.ctx.now(), "its process was killed"
                 return GateRun(self.gate.name, self.tree, FAILED_GATE, None, 0.0, self.log, now, last_lines=reason)
 
-    def _wait(self, name: str, *, is_own: bool) -> Taken | None:
+    def _wait(self, name: str, *, is_own: bool) -> Flow[Taken | None]:
         """Wait for its end, and show what it prints. Its log may not be there yet."""
         decoder = getincrementaldecoder("utf-8")("replace")
         shown = 0
+        line = ""  # the beginning of a line, where whole ones are shown
 
-        def show() -> None:
-            nonlocal shown
+        def show(*, is_last: bool = False) -> None:
+            nonlocal shown, line
+            output = b""
             with suppress(FileNotFoundError), open(self.log, "rb") as file:
                 file.seek(shown)
                 output = file.read()
                 shown += len(output)
-                if text := decoder.decode(output):
-                    self.merger.say(text)
+            text = decoder.decode(output)
+            if not self.label:
+                self.merger.say(text)
+                return
+            *lines, line = (line + text).split("\n")
+            if len(line) > _LONGEST_LINE or (is_last and line):
+                lines, line = [*lines, line], ""
+            for whole in lines:
+                self._say(f"{whole}\n")
 
-        def tick() -> None:
-            show()
-            self.merger.beat()
-
-        taken = take_ended(self.merger, name, tick, is_own=is_own, log=os.path.dirname(self.log))
-        show()
+        taken = yield from ended(self.merger, name, show, is_own=is_own, log=os.path.dirname(self.log))
+        show(is_last=True)
         return taken
 
-    def _start(self, name: str, place: Scratch) -> bool:
+    def _start(self, name: str, place: Scratch, slot: Slot) -> bool:
         merger, gate = self.merger, self.gate
         make_state_folders(os.path.dirname(self.log))
         with suppress(FileNotFoundError):
@@ -230,21 +304,36 @@ class _GateOnTree:
             timeout=gate.timeout,
             disk=merger.ctx.config.merge.gate_disk,
             output=merger.ctx.config.merge.gate_output,
+            memory=merger.ctx.config.merge.memory,
+            cpus=merger.ctx.config.merge.cpus,
+            slot=slot.number,
             log=self.log,
         )
         log = to_stored(merger.ctx.root, self.log)
         about = {"gate": gate.name, "tree": self.tree, "command": self.command, "log": log, "place": place.name}
-        return jobs.start(merger.ctx.root, name, "rookery.merge.gates.gate_runner", order.as_dict(), about)
+        module = "rookery.merge.gates.gate_runner"
+        return jobs.start(merger.ctx.root, name, module, order.as_dict(), about, keep=[slot.file])
 
 
-def take_ended(merger: Merger, name: str, tick: Callable[[], object], *, is_own: bool, log: str = "") -> Taken | None:
+def take_ended(merger: Merger, name: str) -> Taken | None:
+    """Wait for the end of our own job, and take it; None if another process has settled it."""
+    return together(merger, [ended(merger, name, lambda: None, is_own=True)])[0]
+
+
+def ended(merger: Merger, name: str, show: Callable[[], object], *, is_own: bool, log: str = "") -> Flow[Taken | None]:
     """Wait for the end of a job, and take it; None if another process has settled it.
 
     An interrupt ends the job if it is our own, or if the merger that started it is gone: no other process waits for it.
     """
     root = merger.ctx.root
+
+    def is_over() -> bool:
+        is_running = journal.is_running(root, name)
+        show()
+        return not is_running
+
     try:
-        jobs.wait(root, name, tick, every=merger.ctx.config.merge.lease / 8, log=log)
+        yield Pause(is_over, log)
     except BaseException:
         about = jobs.about(root, name)
         if is_own or not about or scratch.is_left(merger.ctx, about["place"]):
@@ -263,6 +352,14 @@ def settle_left(merger: Merger, name: str) -> None:
     if taken.end is not None and "gate" in taken.about:
         _remember(merger, taken.about["command"], _run_of(taken))
     drop(merger, taken)
+
+
+def read_last_lines(log: str) -> str:
+    """The end of what a gate printed; nothing if its log is gone."""
+    with suppress(OSError), open(log, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+        return end_of_output(file.read().decode("utf-8", "replace"), _LAST_LINES)
+    return ""
 
 
 def drop(merger: Merger, taken: Taken) -> None:

@@ -150,7 +150,7 @@ def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new:
 def record_landed(merger: Merger, entry: Entry, now: str, around: Surroundings) -> Entry:
     """Within a transaction: git says that the base contains the candidate. What landed at once has one time."""
     remark = completion.complete_task(merger, entry, around)
-    changes = {"landed_at": now, "kind": None, "reason": remark or None, "files": ()}
+    changes = {"landed_at": now, "kind": None, "reason": remark or None, "files": (), "log": None}
     landed = store.change(merger.ctx.db, entry, "land", actor=merger.actor, at=now, **changes)
     messages.tell_landed(merger, landed)
     # Most work concerns no other agent and leaves nothing to clean: then no later step has to look.

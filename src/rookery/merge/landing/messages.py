@@ -15,7 +15,7 @@ from rookery.mail import service as mail
 from rookery.mail.addressing import find_person
 from rookery.mail.model import QUIET_PRIORITY
 from rookery.merge.merger import Merger
-from rookery.merge.model import CONFLICT, OUTSIDE, Entry
+from rookery.merge.model import CONFLICT, OUTSIDE, Entry, way_out
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.scope.outside import describe_files
@@ -39,8 +39,7 @@ def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
     parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
     if files:
         parts.append(f"Files:\n{_list(files if entry.kind == OUTSIDE else _quoted(files))}")
-    if output:
-        parts.append(f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}")
+    parts += _output(entry, output)
     parts.append(_how_explained(entry) if entry.kind == OUTSIDE else _how_fixed(entry))
     if entry.kind == CONFLICT:
         parts.append(f"Or a person resolves it by hand: `rook merge resolve {entry.id}`.")
@@ -67,6 +66,25 @@ def _how_fixed(entry: Entry) -> str:
         f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
         f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
     )
+
+
+def tell_base_fails(merger: Merger, entry: Entry, output: str) -> None:
+    """A branch waits because the base itself fails a gate."""
+    parts = [
+        f"{entry.branch} waits to land on {entry.base}: {entry.reason}",
+        "That is not the fault of the branch: there is nothing to fix on it, and it keeps its place in the queue.",
+        *_output(entry, output),
+        f"What a person must do: {way_out(entry.base)}.",
+    ]
+    subject = one_line(f"{entry.branch} waits: {entry.reason}", 200)
+    _send(merger, entry, subject, "\n\n".join(parts))
+
+
+def _output(entry: Entry, output: str) -> list[str]:
+    if not entry.log:
+        return []
+    shown = f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}" if output else "It printed nothing."
+    return [shown, f"All of its output: {entry.log}"]
 
 
 def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> list[str]:

@@ -129,7 +129,7 @@ def _wait(merger: Merger, job: str, commit: str) -> Resolution | None:
 
     Raises ProgramFailed if the agent failed.
     """
-    taken = gates.take_ended(merger, job, merger.beat, is_own=True)
+    taken = gates.take_ended(merger, job)
     if taken is None:
         return None
     answer = None
