@@ -151,6 +151,8 @@ class Reactor:
                 now = ctx.clock()
         except Exception as error:  # a full disk, a project that is just being removed: the next try may succeed
             self._complain("read the project", error)
+            if not self._presence.is_gone() and not os.path.isdir(layout.path(self._root)):
+                self.is_over = True  # it was moved: a loop at its new place goes on, once this one lets it
             return _RETRY
         plan = self.last.plan
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
