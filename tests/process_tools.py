@@ -91,6 +91,14 @@ class Rest(NamedTuple):
         return cls(sum(int(line.split()[1]) for line in sleeps), sum(nanos) / 1e9)
 
 
+def has_stirred(pids: Iterable[int], before: Rest) -> bool:
+    """True if one of the processes has done something since then, or has ended."""
+    try:
+        return Rest.of(pids) != before
+    except OSError:
+        return True
+
+
 def is_at_rest(pids: Iterable[int], wakes: int = 0) -> bool:
     """True if the processes do nothing for a while, or no more than wake up so often."""
     known = list(pids)

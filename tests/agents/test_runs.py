@@ -118,6 +118,7 @@ def test_a_run_ends_with_its_last_agent_and_goes_on_until_it_is_completed(den: D
     assert den.rook.json("run", "complete", second).error["code"] == "invalid_state"
     # What is completed stays so, and the hint works.
     task = den.task("Again", _WAIT)
+    den.wait_for("ada", "waiting")
     before = [_rows(den.rook, table) for table in ("runs", "sessions", "tasks")]
     refused = den.rook.json("sling", task, "--run", second).error
     assert (refused["code"], refused["message"]) == ("invalid_state", f"{second} is completed")

@@ -12,7 +12,7 @@ from live import Live
 from live import live as live
 
 from daemons import workers_of
-from process_tools import Rest, is_at_rest
+from process_tools import Rest, has_stirred, is_at_rest
 from rookery.daemon import address
 from rookery.daemon.forkserver import NAME, SPARE_NAME, WORKER_NAME, name_of
 from rookery.processes.proctable import Identity, environ_of, read_all, read_one
@@ -175,4 +175,4 @@ def test_what_waits_for_something_to_happen_does_not_wake_up_before(live: Live, 
     assert waiting.poll() is None
     before = Rest.of(pids)
     assert live.run("mail", "send", "human", "--subject", "Hello", "--body", "there").status == 0
-    wait_until(lambda: waiting.poll() is not None or Rest.of(pids) != before)
+    wait_until(lambda: has_stirred(pids, before))
