@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from daemons import end_daemon
+from daemons import end_daemon, loops_of
 from den import DONE, Den
 from process_tools import copy_live, end_agents
+from rookery.config import layout
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops import location
 from rookery.ops.location import COPIED, GONE, HERE, MOVED, SAME, SHARED, TWIN
 from rookery.ops.model import Location
 from rookery.ops.store import read_location
+from rookery.processes.locks import is_locked
 from rookery.processes.proctable import environ_of
-from rookery.processes.proctree import is_alive, marked
+from rookery.processes.proctree import Identity, is_alive, marked
 from support import child_environ, rook_argv, wait_until
 
 WAITS = [
@@ -64,6 +66,11 @@ def _worktrees(folder: Path) -> list[str]:
     return [line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")]
 
 
+def _is_at(process: Identity, root: Path) -> bool:
+    """True if the process runs for the project at that place."""
+    return f"ROOKERY_ROOT={root}" in environ_of(process.pid)
+
+
 def _lands(den: Den) -> None:
     """Ann gets its next turn where the project is, and its work lands."""
     assert den.rook("mail", "send", "ann", "--subject", "Go", "--body", "on").status == 0
@@ -104,13 +111,25 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
     assert not any(is_alive(process) for process in before)
 
     def is_back() -> bool:
-        processes = marked("ROOKERY_SESSION", bob["id"])
-        return any(f"ROOKERY_ROOT={scene.new}" in environ_of(process.pid) for process in processes)
+        return any(_is_at(process, scene.new) for process in marked("ROOKERY_SESSION", bob["id"]))
 
     wait_until(is_back)
     assert den.agent("bob")["state"] == "working"
     assert den.rook("stop", "bob").status == 0
     _lands(den)
+
+
+@pytest.mark.slow
+def test_the_loop_of_the_old_place_ends_and_one_runs_at_the_new_place(scene: Scene) -> None:
+    """It holds the lock of the loop, which has moved too, and can do nothing for the agents any more."""
+    bob = scene.den.sling(scene.den.task("Work", [{"hang": True}]), "--name", "bob")
+    wait_until(lambda: is_locked(layout.path(str(scene.old), layout.LOOP_LOCK)))
+    den = scene.move()
+    assert den.rook("status").status == 0
+    assert loops_of(scene.old) == []
+    assert den.rook("loop", "run").status == 0
+    wait_until(lambda: any(_is_at(process, scene.new) for process in marked("ROOKERY_SESSION", bob["id"])))
+    assert den.rook("stop", "bob").status == 0
 
 
 @pytest.mark.slow

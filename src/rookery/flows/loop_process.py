@@ -16,6 +16,7 @@ from rookery.config.environ import now
 from rookery.config.presence import Presence
 from rookery.config.project import make_state_folder
 from rookery.flows import loop
+from rookery.flows.loop import Assessment
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
@@ -27,15 +28,23 @@ _SOON = 30.0
 
 def react(ctx: Context) -> None:
     """Run the loop once, if no process runs it, and start one that goes on if it is needed."""
-    file = loop.take_lock(ctx.root)
-    if file is None:
-        return
-    try:
-        assessment = loop.run_once(ctx, lambda text: _log(ctx.root, text))
-    finally:
-        os.close(file)
-    if not assessment.is_quiet(ctx.clock(), _SOON):
-        start_loop(ctx.root)
+    while (file := loop.take_lock(ctx.root)) is not None:
+        version = ctx.db.data_version
+        try:
+            assessment = loop.run_once(ctx, lambda text: _log(ctx.root, text))
+        finally:
+            os.close(file)
+        if not assessment.is_quiet(ctx.clock(), _SOON):
+            start_loop(ctx.root)
+            return
+        # A command that ended while we held the lock has left its actions to us.
+        if ctx.db.data_version == version or not _has_more(loop.assess(ctx), assessment):
+            return
+
+
+def _has_more(now: Assessment, before: Assessment) -> bool:
+    """True if there is something to do that was not yet to do before."""
+    return not set(now.plan.actions) <= set(before.plan.actions)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from rookery.ops.context import Context
 from rookery.ops.location import COPIED, HERE, MOVED
 from rookery.ops.model import Location
 from rookery.processes import holder as holders
-from rookery.processes.proctable import MARK, RUNNER, arguments_of, environ_of
+from rookery.processes.proctable import LOOP, MARK, RUNNER, arguments_of, environ_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import store
@@ -84,6 +84,7 @@ def _make_own(ctx: Context, before: Location) -> str:
 def _repair(ctx: Context, before: Location) -> str:
     """Let a moved project go on at its new place."""
     running = store.sessions(ctx.db, alive=True)
+    _end_loop(before.path)
     for session in running:
         _end_processes_of(session, before.path)
     steps.reached("move ended")
@@ -125,6 +126,13 @@ def _drop_holders(ctx: Context) -> None:
         cleanings.drop_all(db)
     give_up_all(os.path.realpath(ctx.root))
     scratch.drop_all(ctx.path(layout.SCRATCH))
+
+
+def _end_loop(old: str) -> None:
+    """End the loop of the old path: it holds the lock, which has moved too, so that none could run here."""
+    for process in marked(RUNNER, LOOP):
+        if _names(process, old):
+            end_tree(process, None, 0)
 
 
 def _end_processes_of(session: Session, old: str) -> None:

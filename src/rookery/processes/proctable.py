@@ -22,6 +22,8 @@ RUNNER = "ROOKERY_RUNNER"
 """The variable of what we start to outlive its starter: for a runner, the session whose agent it starts.
 
 It does not end with the agent that happened to start it, and what it starts itself is no person's."""
+LOOP = "loop"
+"""What that variable says of a process that runs a project's loop."""
 SERVES = "ROOKERY_SERVES"
 """A daemon carries it, with its project: it does not end with the agent whose call started it, and works for all."""
 SLING = "ROOKERY_SLING"

@@ -14,7 +14,7 @@ from rookery.config.environ import unmarked_environ
 from rookery.config.presence import Presence
 from rookery.config.project import is_project, make_state_folder
 from rookery.processes import locks
-from rookery.processes.proctable import RUNNER
+from rookery.processes.proctable import LOOP, RUNNER
 from rookery.processes.python import module_command
 from rookery.processes.spawning import start_detached
 
@@ -36,7 +36,7 @@ def start_loop(root: str) -> bool:
     start_detached(
         [*module_command(_LOOP), root],
         cwd=root,
-        env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
+        env=unmarked_environ() | {RUNNER: LOOP},  # else it would end with this agent's other processes
         output=layout.path(root, layout.LOOP_LOG),
     )
     return True
