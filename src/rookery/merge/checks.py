@@ -14,7 +14,8 @@ from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
-from rookery.merge.gates.service import read_last_lines, run_gates_on_base
+from rookery.merge.gates.gate_job import read_last_lines
+from rookery.merge.gates.service import run_gates_on_base
 from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
