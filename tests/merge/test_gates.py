@@ -292,6 +292,19 @@ def test_a_gate_in_a_sandbox_can_only_read_the_project(yard: Yard, tmp_path: Pat
     yard.assert_tidy()
 
 
+def test_the_setup_command_of_a_branch_can_only_read_the_project_too(yard: Yard) -> None:
+    """It runs the branch's own code, such as the scripts of its package.json."""
+    need_sandbox()
+    yard.settings("", "test -e mine.txt")
+    yard.branch("work", setup_sh=f"echo evil >{yard.folder}/evil.txt; touch mine.txt; echo $TMPDIR >$TMPDIR/t\n")
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    setup = "provision:\n  setup: if test -e setup.sh; then sh setup.sh; else touch mine.txt; fi\n"
+    config.write_text(config.read_text().replace("provision:\n", setup))
+    assert yard.merge("--branch", "work").status == 0
+    assert not (yard.folder / "evil.txt").exists()
+    yard.assert_tidy()
+
+
 def test_what_is_linked_into_a_checkout_stays_writable_in_the_sandbox(yard: Yard) -> None:
     need_sandbox()
     (yard.folder / "deps").mkdir()

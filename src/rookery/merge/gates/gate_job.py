@@ -10,7 +10,7 @@ from codecs import getincrementaldecoder
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 
-from rookery.base.draft import unique
+from rookery.base.draft import unique, write_whole
 from rookery.base.text import end_of_output
 from rookery.config import layout, steps
 from rookery.config.model import GateConfig
@@ -25,6 +25,7 @@ from rookery.merge.gates.slots import Slot
 from rookery.merge.gates.together import Flow, Pause
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
+from rookery.worktrees.provision import SetupFailed
 
 _LONGEST_LINE = 4000
 _LAST_BYTES = 16_000
@@ -154,7 +155,11 @@ class GateJob:
             if not jobs.is_there(root, name):
                 with closing(Slot(merger.ctx)) as slot:
                     yield Pause(slot.take)
-                    is_own = self._start(name, self.checkout.open(), slot)
+                    try:
+                        place = self.checkout.open()
+                    except SetupFailed as error:
+                        return self._not_set_up(error)
+                    is_own = self._start(name, place, slot)
                 steps.reached("gate started")
             taken = yield from self._wait(name, is_own=is_own)
             if taken is None:
@@ -170,6 +175,16 @@ class GateJob:
             if is_own:
                 now, reason = merger.ctx.now(), "its process was killed"
                 return GateRun(self.gate.name, self.tree, FAILED_GATE, None, 0.0, self.log, now, last_lines=reason)
+
+    def _not_set_up(self, error: SetupFailed) -> GateRun:
+        """The files do not pass the gate if what it needs cannot be made of them: a branch can break that, too."""
+        make_state_folders(os.path.dirname(self.log))
+        write_whole(self.log, f"{error.message}\n")
+        self._say(f"{error.message}\n")
+        lines = end_of_output(error.message, _LAST_LINES)
+        return GateRun(
+            self.gate.name, self.tree, FAILED_GATE, None, 0.0, self.log, self.merger.ctx.now(), last_lines=lines
+        )
 
     def _run_those_before(self, retries: int) -> Flow[GateRun | None]:
         """Run the gates before it in the folder, if they have not run there; returns the one that failed.
