@@ -1,6 +1,6 @@
 """Pushing a base to its upstream: when a person asks for it, or after a landing where `remote.push` is `always`.
 
-What is about to be pushed is kept under `refs/rookery/push/<base>` until that is recorded. So after a kill the next
+What is about to be pushed is kept under `refs/rookery/push/<base>@<upstream>` until that is recorded. So after a kill the next
 look at the upstream says whether the push went through. A failed push fails no landing: the next landing or `rook sync`
 tries again.
 """
@@ -20,7 +20,7 @@ from rookery.ops.context import Context
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.git.remote import AHEAD, DIVERGED, GONE, UNPUBLISHED, Comparison, Remote
 from rookery.vcs.model import JJ
-from rookery.vcs.ref_names import PUSHINGS, SAVED, upstream_name
+from rookery.vcs.ref_names import PUSHINGS, SAVED
 
 NEVER, ASK, ALWAYS = "never", "ask", "always"
 _STRICT = (NEVER, ASK, ALWAYS)
@@ -79,7 +79,7 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
     reason = why_not(comparison)
     if reason:
         return result.replace(state=LEFT, reason=reason)
-    keep_refs(merger.merging.store, {upstream_name(PUSHINGS, comparison.base): comparison.tip})
+    keep_refs(merger.merging.store, {remote.ref_name(PUSHINGS): comparison.tip})
     steps.reached("push noted")
     try:
         remote.push()
@@ -94,7 +94,7 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
 def _settle(merger: Merger, remote: Remote, comparison: Comparison) -> None:
     """A push that was not recorded has gone through if the upstream has its commit."""
     store = merger.merging.store
-    name = upstream_name(PUSHINGS, remote.base)
+    name = remote.ref_name(PUSHINGS)
     commit = store.ref(SAVED + name)
     if commit is None:
         return
@@ -113,8 +113,8 @@ def _record(merger: Merger, remote: Remote, commit: str, more: dict[str, object]
             data = {"upstream": name, "commit": commit, **more}
             events.publish(db, "remote.pushed", base, data, actor=merger.actor, at=merger.ctx.now())
     steps.reached("push recorded")
-    remote.learn(commit)
-    merger.merging.store.delete_ref_at(SAVED + upstream_name(PUSHINGS, base), commit)
+    remote.learn_pushed(commit)
+    merger.merging.store.delete_ref_at(SAVED + remote.ref_name(PUSHINGS), commit)
 
 
 def after_landing(merger: Merger, outcome: Outcome) -> Outcome:

@@ -4,9 +4,9 @@ Git runs with the caller's own environment, settings and hooks, as in the caller
 password: no person would see it ask. Remotes are named, never written out as a URL, and stand after `--`. Nothing is
 forced.
 
-What is fetched goes to `refs/rookery/fetched/<base>`, so that no other fetch is mistaken for ours; git brings
-`refs/remotes/…` along. `refs/rookery/upstream/<base>` is the last commit of the upstream that is known: if a later one
-does not contain it, the upstream was rewritten.
+What is fetched goes to `refs/rookery/fetched/<base>@<upstream>`, so that no other fetch is mistaken for ours; git
+brings `refs/remotes/…` along. `refs/rookery/upstream/<base>@<upstream>` is the last commit of the upstream that is
+known: if a later one does not contain it, the upstream was rewritten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rookery.processes.process import Finished
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.ref_names import FETCHED, HEADS, SAVED, UPSTREAMS, upstream_name
+from rookery.vcs.ref_names import FETCHED, HEADS, SAVED, UPSTREAMS, upstream_ref_name
 
 EQUAL, BEHIND, AHEAD, DIVERGED = "equal", "behind", "ahead", "diverged"
 UNPUBLISHED, GONE = "unpublished", "gone"
@@ -147,9 +147,13 @@ class Remote:
         self._show = show
         self.upstream = find_upstream(self._store, base)
 
+    def ref_name(self, kind: str) -> str:
+        """What is kept of this upstream under `refs/rookery/`."""
+        return upstream_ref_name(kind, self.base, self.upstream.name)
+
     def fetch(self) -> str | None:
         """Fetch the upstream, and nothing else but the tags that git follows; None if the remote has no such branch."""
-        into = SAVED + upstream_name(FETCHED, self.base)
+        into = SAVED + self.ref_name(FETCHED)
         words = (*_FETCH, "--no-auto-maintenance", "--", self.upstream.remote, f"+{self.upstream.ref}:{into}")
         for left in reversed(range(_TRIES)):
             done = self._run(self._store, *words)
@@ -177,16 +181,21 @@ class Remote:
 
     def last_seen(self) -> str | None:
         """The upstream's commit as it was last fetched, by whichever git."""
-        return self._store.ref(self.upstream.tracking) or self._store.ref(SAVED + upstream_name(FETCHED, self.base))
+        return self._store.ref(self.upstream.tracking) or self._store.ref(SAVED + self.ref_name(FETCHED))
 
     def known(self) -> str | None:
         """The last commit of the upstream that we know, or that git knows where we have seen none."""
-        return self._store.ref(SAVED + upstream_name(UPSTREAMS, self.base)) or self._store.ref(self.upstream.tracking)
+        known = self._store.ref(SAVED + self.ref_name(UPSTREAMS))
+        return known if known or self._pushes_elsewhere else self._store.ref(self.upstream.tracking)
 
     def learn(self, commit: str) -> None:
         """Keep the commit as the last one of the upstream that is known."""
-        if self._store.ref(SAVED + upstream_name(UPSTREAMS, self.base)) != commit:
-            keep_refs(self._store, {upstream_name(UPSTREAMS, self.base): commit})
+        self._keep(self.ref_name(UPSTREAMS), commit)
+
+    def learn_pushed(self, commit: str) -> None:
+        """Keep a commit that was pushed: the upstream has it now, unless pushes go to another repository than it."""
+        upstream = f"{self.upstream.name} pushed" if self._pushes_elsewhere else self.upstream.name
+        self._keep(upstream_ref_name(UPSTREAMS, self.base, upstream), commit)
 
     def compare(self, theirs: str | None, known: str | None, store: GitStore | None = None) -> Comparison:
         """How the base and a commit of its upstream have come apart."""
@@ -227,6 +236,18 @@ class Remote:
                 f"{self.upstream.remote} refused the push: {_public(reason)}", hint="see what the remote says about it"
             )
         raise self._failure("push", done)
+
+    @cached_property
+    def _pushes_elsewhere(self) -> bool:
+        """True if git pushes to other URLs than it fetches from, and moves the tracking branch all the same."""
+        ask = ("remote", "get-url")
+        fetched = self._store.ask(*ask, "--", self.upstream.remote)
+        pushed = self._store.ask(*ask, "--push", "--all", "--", self.upstream.remote) or ""
+        return fetched not in pushed.splitlines()
+
+    def _keep(self, name: str, commit: str) -> None:
+        if self._store.ref(SAVED + name) != commit:
+            keep_refs(self._store, {name: commit})
 
     def _run(self, store: GitStore, *args: str, env: dict[str, str] | None = None) -> Finished:
         # Git's words are read after a fetch; a push runs the user's hooks, in the user's language.
