@@ -174,6 +174,28 @@ def test_a_rewritten_upstream_is_told_and_nothing_is_pushed_back(team: Team, pus
     assert team.synced()["is_rewritten"] is False
 
 
+@pytest.mark.parametrize("push", ["ask", "always"])
+def test_merging_a_rewritten_upstream_does_not_push_back_what_it_dropped(team: Team, push: str) -> None:
+    yard, first = team.yard, team.yard.main()
+    dropped = team.push_theirs(secret_txt="s\n")
+    assert team.synced()["commit"] == dropped
+    git(team.other, "reset", "-q", "--hard", first)
+    (team.other / "b.txt").write_text("b\n")
+    git(team.other, "add", "-A")
+    git(team.other, "commit", "-qm", "Again")
+    git(team.other, "push", "-qf", "origin", "HEAD:main")
+    theirs = team.upstream()
+    synced = team.synced("--merge", "-c", f"remote.push={push}", status=1)
+    assert (synced["moved"], synced["has_dropped"]) == ("merged", True)
+    for _ in range(2):  # it stays so until a person has decided
+        synced = team.synced("--push", "-c", f"remote.push={push}", status=1)
+        assert (synced["state"], synced["has_dropped"], synced["push"]["state"]) == ("ahead", True, "left")
+        assert team.upstream() == theirs
+    assert [event["commit"] for event in team.events("remote.synced")] == [dropped, theirs]
+    git(yard.folder, "push", "-q", "origin", "main")
+    assert team.synced("--push")["state"] == "equal"
+
+
 def test_a_rewritten_upstream_of_which_the_base_has_nothing_is_followed(team: Team) -> None:
     yard, first = team.yard, team.yard.main()
     team.push_theirs(README_md="theirs\n")

@@ -69,7 +69,7 @@ def sync(
                 raise
             comparison = remote.compare(comparison.theirs, comparison.known)
             synced = _describe(merger, merger.merging, comparison)
-    comparison = remote.compare(comparison.theirs, comparison.theirs if synced.moved else comparison.known)
+    comparison = remote.compare(comparison.theirs, comparison.known)
     if comparison.theirs is not None and not comparison.has_dropped:
         remote.learn(comparison.theirs)
     _record(merger, comparison)
@@ -210,8 +210,10 @@ def _move(merger: Merger, lease: Lease, comparison: Comparison, new: str) -> Hel
             steps.reached("sync forwarded")
             leases.check(merger.ctx.db, lease)
             steps.reached("sync checked")
-            known = upstream_ref_name(UPSTREAMS, base, comparison.upstream.name)
-            kept = {known: str(comparison.theirs), synced_from_name(base): comparison.tip}
+            kept = {synced_from_name(base): comparison.tip}
+            if not comparison.has_dropped:  # else it stays known that the upstream had these commits
+                known = upstream_ref_name(UPSTREAMS, base, comparison.upstream.name)
+                kept[known] = str(comparison.theirs)
             why = f"sync with {comparison.upstream.name}"
             merging.move(base, new, comparison.tip, why, fence=lease.fence, kept=kept)
             steps.reached("sync moved")
