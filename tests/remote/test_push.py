@@ -99,8 +99,13 @@ def test_hooks_here_and_there_may_refuse_it(team: Team) -> None:
     own = hook(team.yard.folder / ".git", "pre-push", "echo not on fridays >&2; exit 1")
     assert "not on fridays" in team.synced("--push", status=1)["push"]["reason"]
     own.unlink()
-    hook(team.bare, "update", "exit 1")
-    assert "hook declined" in team.synced("--push", status=1)["push"]["reason"]
+    hook(team.bare, "update", r"printf 'not \033[2Jon\r sundays\n\nnor ever\n' >&2; exit 1")
+    reason = team.synced("--push", status=1)["push"]["reason"]
+    assert reason.startswith("origin refused the push: [remote rejected] (hook declined)\n")
+    assert "\nsundays\nnor ever\n" in reason
+    shown = team.yard.rook("sync", "--push").out
+    assert b"nor ever" in shown
+    assert b"\033" not in shown
     assert team.upstream() == before
     assert team.events("remote.pushed") == []
 

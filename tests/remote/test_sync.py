@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -209,6 +210,26 @@ def test_a_rewritten_upstream_of_which_the_base_has_nothing_is_followed(team: Te
     synced = team.synced()
     assert (synced["is_rewritten"], synced["has_dropped"], synced["moved"]) == (True, False, "fast-forwarded")
     assert (yard.folder / "b.txt").read_text() == "b\n"
+
+
+def test_the_commands_that_are_named_work(team: Team) -> None:
+    yard, first = team.yard, team.yard.main()
+    git(yard.folder, "branch", "side", first)
+    assert "`rook sync --into side --push` pushes it." in yard.rook("sync", "--into", "side").out.decode()
+    git(yard.folder, "config", "--unset-all", "remote.origin.fetch")  # so that there is no origin/main
+    git(yard.folder, "update-ref", "-d", "refs/remotes/origin/main")
+    for theirs in ("conflicting", "unrelated"):
+        yard.commit(**{f"{theirs}_txt": "mine\n"})
+        if theirs == "unrelated":
+            git(team.other, "checkout", "-q", "--orphan", "new")
+        (team.other / f"{theirs}.txt").write_text("theirs\n")
+        git(team.other, "add", "-A")
+        git(team.other, "commit", "-qm", theirs)
+        git(team.other, "push", "-qf", "origin", "HEAD:main")
+        merge = re.search(r"`git merge ([^`]*)`", yard.rook("sync").out.decode())
+        assert merge is not None
+        git(yard.folder, "merge", "-q", "-s", "ours", *merge[1].split())
+        assert team.sync().envelope["data"]["behind"] == 0
 
 
 def test_a_dry_run_changes_nothing(team: Team) -> None:

@@ -142,6 +142,18 @@ def test_a_base_that_gets_another_upstream_begins_with_nothing_known(team: Team,
     assert team.events("remote.synced") == []  # nothing of theirs was new
 
 
+def test_a_tag_that_is_another_one_here_keeps_no_commit_away(team: Team) -> None:
+    folder = team.yard.folder
+    git(folder, "config", "remote.origin.tagOpt", "--tags")
+    mine = team.yard.main()
+    git(folder, "tag", "v1")
+    theirs = team.push_theirs(b_txt="b\n")
+    git(team.other, "tag", "v1")
+    git(team.other, "push", "-q", "origin", "v1")
+    assert team.synced()["commit"] == theirs
+    assert git(folder, "rev-parse", "v1") == mine
+
+
 @pytest.mark.parametrize("key", ["remote.origin.pushurl", "url.{fork}.pushInsteadOf"])
 def test_pushing_to_another_repository_says_nothing_of_the_one_that_is_fetched(
     team: Team, tmp_path: Path, key: str

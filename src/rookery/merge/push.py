@@ -1,8 +1,8 @@
 """Pushing a base to its upstream: when a person asks for it, or after a landing where `remote.push` is `always`.
 
-What is about to be pushed is kept under `refs/rookery/push/<base>@<upstream>` until that is recorded. So after a kill the next
-look at the upstream says whether the push went through. A failed push fails no landing: the next landing or `rook sync`
-tries again.
+What is about to be pushed is kept under `refs/rookery/push/<base>@<upstream>` until that is recorded. So after a kill
+the next look at the upstream says whether the push went through. A failed push fails no landing: the next landing or
+`rook sync` tries again.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def look(merger: Merger, remote: Remote) -> Comparison:
 
 def why_not(comparison: Comparison) -> str:
     """Why a base must not be pushed; empty if there is something to push and nothing against it."""
-    name = comparison.upstream.name
+    name, by_hand = comparison.upstream.name, f"`{comparison.upstream.push_by_hand(comparison.base)}` by hand"
     if comparison.state == GONE:
-        return f"{name} was there and is gone; `git push` by hand makes it again"
+        return f"{name} was there and is gone; {by_hand} makes it again"
     if comparison.state == DIVERGED:
         return f"{comparison.base} and {name} have diverged; `rook sync` says how"
     if comparison.has_dropped:
-        return f"{name} was rewritten without commits that {comparison.base} has; `git push` by hand brings them back"
+        return f"{name} was rewritten without commits that {comparison.base} has; {by_hand} brings them back"
     if comparison.state not in (AHEAD, UNPUBLISHED):
         return f"{name} has all of {comparison.base}"
     return ""
@@ -84,8 +84,7 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
     try:
         remote.push()
     except RookError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        return result.replace(state=NOT_PUSHED, reason=f"{error.message}{hint}")
+        return result.replace(state=NOT_PUSHED, reason=_why(error))
     steps.reached("pushed")
     _record(merger, remote, comparison.tip, {"before": comparison.theirs, "commits": comparison.ahead})
     return result
@@ -137,8 +136,11 @@ def after_landing(merger: Merger, outcome: Outcome) -> Outcome:
         remote = open_remote(merger, outcome.base)
         return outcome.replace(push=push(merger, remote, look(merger, remote)))
     except RookError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        return outcome.replace(push=Pushed(NOT_PUSHED, "", reason=f"{error.message}{hint}"))
+        return outcome.replace(push=Pushed(NOT_PUSHED, "", reason=_why(error)))
+
+
+def _why(error: RookError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def _agrees(merger: Merger, outcome: Outcome) -> bool:

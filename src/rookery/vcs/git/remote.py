@@ -37,6 +37,10 @@ _FETCH = ("fetch", "--progress", "--no-prune", "--no-recurse-submodules", "--no-
 _PUSH = ("push", "--porcelain", "--progress", "--no-follow-tags")
 _PERCENT = re.compile(r"(?:remote: )?([A-Z][A-Za-z -]+):\s+(\d+)%")
 _LOGIN = re.compile(r"(\w+://)[^/@\s']+@")
+_REMOTE = "remote:"
+"""What git puts before each line that the remote's own hooks print."""
+_MOST_WORDS = 10
+_CLOBBERED = "would clobber existing tag"
 _RACES = ("failed to update ref", "cannot lock ref", "incorrect old value")
 """Why a remote refuses a push if another one was there between its answer and the push."""
 _TRIES = 3
@@ -81,6 +85,10 @@ class Upstream(Record):
     def tracking(self) -> str:
         """Where git usually keeps what it last saw of it."""
         return f"refs/remotes/{self.remote}/{self.branch}"
+
+    def push_by_hand(self, base: str) -> str:
+        """The command that pushes a base to it."""
+        return f"git push {quote(self.remote)} {quote(base if base == self.branch else f'{base}:{self.branch}')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,7 @@ def find_upstream(store: GitStore, base: str) -> Upstream:
         raise NoUpstream("this repository has no remote", hint="`git remote add origin URL` names one")
     raise NoUpstream(
         f"{base} has no upstream, and there are several remotes: {', '.join(remotes)}",
-        hint=f"{set_it} names one, after `git fetch REMOTE`",
+        hint=f"{set_it} names one, after `git fetch REMOTE`; `git push -u REMOTE {quote(base)}` makes one there",
     )
 
 
@@ -154,14 +162,16 @@ class Remote:
     def fetch(self) -> str | None:
         """Fetch the upstream, and nothing else but the tags that git follows; None if the remote has no such branch."""
         into = SAVED + self.ref_name(FETCHED)
-        words = (*_FETCH, "--no-auto-maintenance", "--", self.upstream.remote, f"+{self.upstream.ref}:{into}")
+        options = [*_FETCH, "--no-auto-maintenance"]
         for left in reversed(range(_TRIES)):
-            done = self._run(self._store, *words)
+            done = self._run(self._store, *options, "--", self.upstream.remote, f"+{self.upstream.ref}:{into}")
             if done.ok:
                 return self._store.ref(into)
             if "couldn't find remote ref" in done.stderr:
                 return None
-            if not left or "cannot lock ref" not in done.stderr:
+            if _CLOBBERED in done.stderr:  # the user has git fetch all tags, and one is another one here
+                options.append("--no-tags")
+            elif not left or "cannot lock ref" not in done.stderr:
                 break  # another fetch may have been faster
         raise self._failure("fetch", done)
 
@@ -232,9 +242,8 @@ class Remote:
                 raise PushRejected(
                     f"{self.upstream.name} has moved meanwhile, so the push was refused", hint="`rook sync` again"
                 )
-            raise PushRejected(
-                f"{self.upstream.remote} refused the push: {_public(reason)}", hint="see what the remote says about it"
-            )
+            told = "\n".join([reason, *_words_of_remote(done.stderr)])
+            raise PushRejected(f"{self.upstream.remote} refused the push: {_public(told)}")
         raise self._failure("push", done)
 
     @cached_property
@@ -272,12 +281,13 @@ class Remote:
         return {"GIT_TERMINAL_PROMPT": "0"} | ({} if is_chosen else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"})
 
     def _failure(self, verb: str, done: Finished) -> RemoteFailed:
-        remote = quote(self.upstream.remote)
-        by_hand = f"git push {remote} {quote(self.base)}" if verb == "push" else f"git fetch {remote}"
+        what, by_hand, hook = "fetch from", f"git fetch {quote(self.upstream.remote)}", ""
+        if verb == "push":
+            what, by_hand = "push to", self.upstream.push_by_hand(self.base)
+            hook = "a `pre-push` hook may refuse it, or "
         return RemoteFailed(
-            f"git could not {'push to' if verb == 'push' else 'fetch from'} {self.upstream.remote}: "
-            f"{_public(_last_words(done))}",
-            hint=f"run `{by_hand}` once by hand: it may ask for a password, which `rook` never does",
+            f"git could not {what} {self.upstream.remote}: {_public(_last_words(done))}",
+            hint=f"try `{by_hand}` by hand: {hook}git may ask for a password there, which `rook` never lets it do",
         )
 
 
@@ -300,6 +310,13 @@ def _last_words(done: Finished) -> str:
     """The end of git's output, without its progress."""
     lines = [line.rpartition("\r")[2].rstrip() for line in done.last_output.split("\n")]
     return "\n".join(line for line in lines if line and not _PERCENT.match(line)) or f"exit status {done.status}"
+
+
+def _words_of_remote(stderr: str) -> list[str]:
+    """What the remote's hooks said, at most the last lines of it."""
+    lines = (line.rpartition("\r")[2] for line in stderr.split("\n"))
+    words = [line.removeprefix(_REMOTE).strip() for line in lines if line.startswith(_REMOTE)]
+    return [line for line in words if line and not _PERCENT.match(line)][-_MOST_WORDS:]
 
 
 def _public(text: str) -> str:
