@@ -79,10 +79,13 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
     reason = why_not(comparison)
     if reason:
         return result.replace(state=LEFT, reason=reason)
-    keep_refs(merger.merging.store, {remote.ref_name(PUSHINGS): comparison.tip})
+    keep_refs(merger.merging.store, {remote.ref_name(PUSHINGS): comparison.tip})  # from now on an undo only reverts it
     steps.reached("push noted")
+    tip = merger.merging.tip(comparison.base)
+    if tip is None or not merger.merging.store.contains(comparison.tip, tip):
+        return result.replace(state=LEFT, reason=f"{comparison.base} has moved meanwhile; `rook sync` again")
     try:
-        remote.push()
+        remote.push(comparison.tip)
     except RookError as error:
         return result.replace(state=NOT_PUSHED, reason=_why(error))
     steps.reached("pushed")

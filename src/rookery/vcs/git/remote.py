@@ -227,9 +227,9 @@ class Remote:
             is_rewritten=True, has_dropped=shared is not None and not store.contains(shared, theirs)
         )
 
-    def push(self) -> None:
-        """Push the base to its upstream, without force; raises PushRejected or RemoteFailed."""
-        refs = f"{HEADS}{self.base}:{self.upstream.ref}"
+    def push(self, commit: str) -> None:
+        """Push a commit of the base to its upstream, without force; raises PushRejected or RemoteFailed."""
+        refs = f"{commit}:{self.upstream.ref}"
         done = self._run(self._store, *_PUSH, "--", self.upstream.remote, refs, env={})
         if done.ok:
             return
