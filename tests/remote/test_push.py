@@ -230,7 +230,9 @@ def test_a_landing_by_an_agent_is_not_pushed(team: Team, own_settings: Path) -> 
     steps = [{"run": "rook merge --branch work"}, {"until": {"mail_type": "dispatch"}}]
     yard.sling("lander", steps, "--role", "coordinator")
     yard.wait_for("lander", "waiting")
-    assert yard.states() == {"work": "landed"}, yard.rook("events", "--source", "all", "--limit", "0").out.decode()
+    assert yard.states() == {"work": "landed"}, [
+        path.read_text() for path in yard.folder.glob(".rookery/sessions/*/events.ndjson")
+    ]
     assert team.upstream() == before
     yard.rook("stop", "lander")
     assert team.synced()["push"]["state"] == "pushed"

@@ -242,8 +242,8 @@ class Remote:
                 raise PushRejected(
                     f"{self.upstream.name} has moved meanwhile, so the push was refused", hint="`rook sync` again"
                 )
-            told = "\n".join([reason, *_words_of_remote(done.stderr)])
-            raise PushRejected(f"{self.upstream.remote} refused the push: {_public(told)}")
+            reason = "\n".join([reason, *_words_of_remote(done.stderr)])
+            raise PushRejected(f"{self.upstream.remote} refused the push: {_public(reason)}")
         raise self._failure("push", done)
 
     @cached_property
