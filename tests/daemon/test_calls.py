@@ -13,6 +13,7 @@ import stat
 import struct
 import subprocess
 import termios
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from live import live as live
 
 from daemons import hello, receive, workers_of
 from rookery.client import frames
+from rookery.client.connection import SECONDS_TO_TAKE
+from rookery.client.discovery import read_socket
 from rookery.config.project import database_path
 from rookery.daemon.routing import route
 from rookery.db.database import Database
@@ -151,6 +154,18 @@ def test_an_interrupt_before_the_daemon_has_the_call_is_quiet(live: Live) -> Non
     assert (caller.returncode, err) == (130, b"")
     live.kill(signal.SIGCONT)
     assert live.run("task", "list", "--json").data == []
+
+
+def test_a_command_in_a_sandbox_waits_for_a_slow_daemon(live: Live) -> None:
+    """It has no other way; elsewhere it would run in its own process."""
+    live.run("task", "list")
+    address = os.fsdecode(read_socket(os.fsencode(live.root)) or b"")
+    live.kill(signal.SIGSTOP)
+    caller, began = live.start("task", "create", "one", env={"ROOKERY_SOCKET": address}), time.monotonic()
+    wait_until(lambda: time.monotonic() > began + SECONDS_TO_TAKE + 1)
+    live.kill(signal.SIGCONT)
+    assert caller.wait(30) == 0
+    assert [task["title"] for task in live.run("task", "list", "--json").data] == ["one"]
 
 
 def _has_socket(pid: int) -> bool:

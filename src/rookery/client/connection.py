@@ -9,6 +9,8 @@ from rookery.client.frames import AGAIN, HEAD, LONGEST, TAKEN
 
 SECONDS_TO_TAKE = 2.0
 """How long a daemon may take until it has a call. If it takes longer, it is stopped, or the machine is overloaded."""
+SECONDS_IN_SANDBOX = 20.0
+"""The same for a command in a sandbox, which cannot be run without the daemon."""
 
 _CHUNK = 1 << 18
 _PAUSE = 0.02
@@ -26,23 +28,22 @@ class Slow(Broken):
 class Connection:
     """One call's connection; raises Broken when the daemon is gone or talks nonsense."""
 
-    def __init__(self, path: bytes) -> None:
+    def __init__(self, path: bytes, seconds: float = SECONDS_TO_TAKE) -> None:
         fill_closed_streams()
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        self._socket.settimeout(SECONDS_TO_TAKE)
+        self._socket.settimeout(seconds)
         self._rest = b""
         self._is_sending = False
         self._waiting: list[bytes] = []
         self.has_answered = False
         """Something of the answer was shown to the caller, or the caller was asked for something."""
         try:
-            self._connect(path)
+            self._connect(path, time.monotonic() + seconds)
         except OSError:
             self._socket.close()
             raise
 
-    def _connect(self, path: bytes) -> None:
-        deadline = time.monotonic() + SECONDS_TO_TAKE
+    def _connect(self, path: bytes, deadline: float) -> None:
         while True:
             try:
                 self._socket.connect(path)

@@ -10,7 +10,7 @@ import sys
 import time
 
 from rookery.client import frames
-from rookery.client.connection import Broken, Connection, Slow, fill_closed_streams
+from rookery.client.connection import SECONDS_IN_SANDBOX, SECONDS_TO_TAKE, Broken, Connection, Slow, fill_closed_streams
 from rookery.client.dialogue import BROKEN_PIPE, FAILED, INTERRUPTED, converse, say, terminal_size
 from rookery.client.discovery import find_project, read_socket
 
@@ -61,7 +61,10 @@ def _ask_daemon(words: list[str], environ: dict[bytes, bytes], is_in_sandbox: bo
     deadline = time.monotonic() + RETRY_SECONDS
     while time.monotonic() < deadline:
         begin = _begin(words, environ)
-        connection = connect_from_sandbox(environ, deadline) if is_in_sandbox else connect(_find_root(words, environ))
+        if is_in_sandbox:
+            connection = connect_from_sandbox(environ, deadline, SECONDS_IN_SANDBOX)
+        else:
+            connection = connect(_find_root(words, environ))
         status = _call(connection, begin, words)
         if status is not None:
             return status
@@ -82,11 +85,11 @@ class Yours(Exception):
     """The command runs in the client's own process."""
 
 
-def connect_from_sandbox(environ: dict[bytes, bytes], deadline: float) -> Connection:
+def connect_from_sandbox(environ: dict[bytes, bytes], deadline: float, seconds: float = SECONDS_TO_TAKE) -> Connection:
     """A connection through the agent's own socket, which may be bound again at this moment; raises NoDaemon."""
     while True:
         try:
-            return Connection(environ[b"ROOKERY_SOCKET"])
+            return Connection(environ[b"ROOKERY_SOCKET"], seconds)
         except OSError as error:
             if time.monotonic() > deadline:
                 raise NoDaemon(f"nothing listens outside the sandbox ({error.strerror or error})") from error
