@@ -133,13 +133,17 @@ def _check_open(merger: Merger, entry: Entry) -> Entry:
         hints = {CANCELLED: f"`rook merge retry {entry.id}` queues it again", LANDED: f"`rook merge undo {entry.id}`"}
         hint = hints.get(entry.state, "`rook merge list --all` shows what becomes of it")
         raise InvalidState(f"{entry.branch} is {entry.state}: there is no conflict to resolve", hint=hint)
-    newest = merges.newest(merger.ctx.db, entry.branch, entry.base)
-    if newest is not None and newest.id != entry.id and newest.is_open:
-        raise InvalidState(f"{entry.branch} is queued again", hint=f"`rook merge resolve {newest.id}`")
+    _check_newest(merger, entry)
     tip = merger.merging.tip(entry.branch)
     if tip is None:
         raise InvalidState(f"there is no branch {entry.branch} any more", hint=f"its commit was {entry.tip}")
     return entry.replace(tip=tip)
+
+
+def _check_newest(merger: Merger, entry: Entry) -> None:
+    newest = merges.newest(merger.ctx.db, entry.branch, entry.base)
+    if newest is not None and newest.id != entry.id and newest.is_open:
+        raise InvalidState(f"{entry.branch} is queued again", hint=f"`rook merge resolve {newest.id}`")
 
 
 def _try_again(entry: Entry) -> str:
@@ -260,6 +264,7 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
         raise InvalidState(
             f"{entry.branch} was taken out of the queue", hint=f"`rook merge retry {entry.id}` puts it back"
         )
+    _check_newest(merger, entry)
     commit = handback.finished(merger, conflict)
     if isinstance(commit, Unfinished):
         entry = merges.get(merger.ctx.db, entry.id)
@@ -273,7 +278,7 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
             store.update(db, entry.id, accepted=commit)
         entry = merges.get(db, entry.id)
         if entry.state == FAILED:
-            merger.change(entry, "retry", kind=None, reason=None, files=())
+            service.queue_again(merger, entry)
     steps.reached("resolution handed back")
     queue.work(merger, entry.base, {entry.id})
     entry = merges.get(merger.ctx.db, entry.id)

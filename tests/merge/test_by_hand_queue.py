@@ -1,0 +1,57 @@
+"""A conflict that a person has open, and what else becomes of its branch in the queue meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import git
+
+from .test_by_hand import BOTH, assert_closed, commit_there, conflict, opened
+from .yard import Yard
+
+pytestmark = pytest.mark.slow
+
+
+def turned_down(yard: Yard) -> str:
+    """Let a resolution of a conflict fail at a gate; a better one that was committed after that."""
+    place = opened(yard)
+    commit_there(place, BOTH + "WRONG\n")
+    assert yard.merge("resolve", "bee", "--done").status == 1
+    (place / "a.txt").write_text(BOTH)
+    git(place, "commit", "-qam", "Right")
+    return git(place, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("words", [("--branch", "bee"), ("enqueue", "bee"), ("retry", "bee")])
+def test_a_branch_that_is_landed_by_name_again_keeps_its_resolution(yard: Yard, words: tuple[str, ...]) -> None:
+    conflict(yard, "", "! grep -q WRONG a.txt")
+    commit = turned_down(yard)
+    entry = yard.entry("bee")
+    ran = yard.merge(*words)
+    assert ran.status == 0, ran
+    yard.merge("run")
+    assert yard.main() == commit
+    (landed,) = yard.merge("list", "--all").data
+    assert (landed["id"], landed["state"], landed["tier"]) == (entry["id"], "landed", "human")
+    assert_closed(yard)
+
+
+def test_a_branch_that_was_cancelled_keeps_its_resolution_when_it_is_landed_by_name(yard: Yard) -> None:
+    entry = conflict(yard)
+    commit = commit_there(opened(yard))
+    assert yard.merge("cancel", "bee").status == 0
+    assert yard.merge("--branch", "bee").status == 0
+    assert yard.main() == commit
+    assert yard.entry("bee")["id"] == entry["id"]
+    assert_closed(yard)
+
+
+def test_an_older_entry_of_the_branch_that_is_queued_again_is_no_second_one(yard: Yard) -> None:
+    older = conflict(yard, "", "! grep -q WRONG a.txt")
+    assert yard.merge("--branch", "bee").status == 1
+    commit = turned_down(yard)
+    newer = yard.entry("bee")
+    assert yard.merge("retry", older["id"]).data["id"] == newer["id"] != older["id"]
+    assert yard.merge("run").status == 0
+    assert yard.main() == commit
+    assert yard.entry("bee")["id"] == newer["id"]
