@@ -415,12 +415,13 @@ def test_rules_settle_what_they_can_and_only_the_rest_is_open(yard: Yard) -> Non
 
 
 def test_a_gate_turns_a_resolution_down_and_the_person_goes_on_from_there(yard: Yard) -> None:
-    conflict(yard, "", "! grep -q WRONG a.txt")
+    conflict(yard, "", "! grep -n WRONG a.txt")
     main = yard.main()
     place = opened(yard)
     commit_there(place, BOTH + "WRONG\n")
-    ran = yard.merge("resolve", "bee", "--done")
+    ran = yard.rook("merge", "resolve", "bee", "--done")
     assert ran.status == 1
+    assert b"8:WRONG" in ran.out  # what the gate printed
     entry = yard.entry("bee")
     assert (entry["state"], entry["kind"]) == ("failed", "gate")
     assert place.name in entry["reason"]

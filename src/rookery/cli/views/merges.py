@@ -81,6 +81,10 @@ def _landed(result: Outcome) -> Iterator[Block]:
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
+    yield from _after_landing(result)
+
+
+def _after_landing(result: Outcome) -> Iterator[Block]:
     if result.push is not None:
         yield pushed(result.push)
     for name in result.flaky:
@@ -302,9 +306,13 @@ def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
         yield Paragraph([line((entry.branch, "bold"), f" has landed on {entry.base} as ", short(entry.commit))])
         if result.lost:
             yield text(f"{len(result.lost)} lines of one side or the other are left out, as accepted.", "note")
+        if result.landing is not None:
+            yield from _after_landing(result.landing)
         return
     if result.status == NOT_LANDED:
         yield text(f"{entry.branch} is {entry.state}: {one_line(entry.reason or '')}", "bad")
+        if result.landing is not None:
+            yield from _failed_gates(result.landing)
         yield text(f"Your work is kept in {result.path}", "note")
         yield text(f"To go on: rook merge resolve {entry.id}")
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.config import layout
-from rookery.merge.model import Entry
+from rookery.merge.model import Entry, Outcome
 
 MAKING, READY, CLOSING = "making", "ready", "closing"
 """How far the worktree is: no person was told of it before it is ready."""
@@ -148,6 +148,8 @@ class Resolving(Record):
     """Lines that the landed result leaves out, as a person has accepted."""
     rescue: str | None = None
     """The whole name of the ref that keeps work which was not handed back."""
+    landing: Outcome | None = None
+    """What `--done` did, with the gates that failed and the push that followed."""
 
     @property
     def id(self) -> str:

@@ -15,7 +15,7 @@ from rookery.base.errors import InvalidState, Refused, RookError
 from rookery.base.text import as_utf8, one_line
 from rookery.config import steps
 from rookery.config.environ import HUMAN as PERSON
-from rookery.merge import queue, service
+from rookery.merge import push, queue, service
 from rookery.merge import store as merges
 from rookery.merge.landing.candidate import commit_case, merge
 from rookery.merge.merger import Merger
@@ -280,10 +280,10 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
         if entry.state == FAILED:
             service.queue_again(merger, entry)
     steps.reached("resolution handed back")
-    queue.work(merger, entry.base, {entry.id})
+    landing = push.after_landing(merger, queue.work(merger, entry.base, {entry.id}))
     entry = merges.get(merger.ctx.db, entry.id)
     status = HAS_LANDED if entry.state == LANDED else NOT_LANDED
-    return Resolving(entry, status, place_of(merger.ctx.root, entry.id), lost=judgement.lost)
+    return Resolving(entry, status, place_of(merger.ctx.root, entry.id), lost=judgement.lost, landing=landing)
 
 
 def _has_landed(entry: Entry) -> bool:
