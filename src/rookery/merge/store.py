@@ -218,7 +218,7 @@ def past_outcomes(db: Database, paths: Sequence[str], limit: int = 20) -> list[F
     """What was done to the same files before, the newest first."""
     if not paths:
         return []
-    return _outcomes(db, f"path IN ({marks(len(paths))}) ORDER BY seq DESC LIMIT ?", (*paths, limit))
+    return _outcomes(db, f"path IN ({marks(len(paths))}) ORDER BY seq DESC LIMIT ?", (*map(as_utf8, paths), limit))
 
 
 def _outcomes(db: Database, condition: str, values: Sequence[object]) -> list[FileOutcome]:
