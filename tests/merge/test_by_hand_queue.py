@@ -55,3 +55,17 @@ def test_an_older_entry_of_the_branch_that_is_queued_again_is_no_second_one(yard
     assert yard.merge("run").status == 0
     assert yard.main() == commit
     assert yard.entry("bee")["id"] == newer["id"]
+
+
+def test_an_entry_is_named_by_a_part_of_its_id(yard: Yard) -> None:
+    entry = conflict(yard)
+    yard.branch("wasp", b_txt="b\n")
+    yard.merge("enqueue", "wasp")
+    for part in (entry["id"][:20], entry["id"][4:20], entry["id"][-6:], entry["id"][-4:].lower()):
+        assert yard.merge("explain", part).data["entry"]["id"] == entry["id"]
+    for part in (entry["id"][-3:], "ZZZZ", "no such/branch"):
+        assert yard.merge("resolve", part).error == {
+            "code": "not_found",
+            "message": f"{part!r} is neither queued nor has it landed",
+            "hint": "`rook merge list --all` shows what there is",
+        }

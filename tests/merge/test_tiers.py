@@ -135,7 +135,7 @@ def test_an_agent_is_asked_about_a_file_whose_name_is_not_utf8(yard: Yard, land:
     yard.settings("merge:\n  tiers: [agent]\n")
     name = os.fsdecode(b"caf\xe9")
     clash(yard, name)
-    script(yard, [{"run": f"printf '1\\nours\\ntheirs\\n3\\n' > $(printf 'caf\\351')"}])
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > $(printf 'caf\\351')"}])
     entry = land("work")
     assert (entry.state, entry.tier) == ("landed", "agent"), entry.reason
     assert (yard.folder / name).read_text() == "1\nours\ntheirs\n3\n"

@@ -181,13 +181,13 @@ def _is_with_person(merger: Merger, entry: Entry) -> bool:
 
 
 def find(merger: Merger, text: str) -> Entry:
-    """The entry that an id, the beginning of one, a branch or an agent's name stands for; of several the newest."""
+    """The entry that an id or a part of one, a branch or an agent's name stands for; of several the newest."""
     entries = store.select(merger.ctx.db, branch=merger.branch(text), limit=1)
     if entries:
         return entries[0]
     try:
         return store.get(merger.ctx.db, store.resolve(merger.ctx.db, text))
-    except InvalidId:
+    except (InvalidId, NotFound):
         raise NotFound(
             f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
         ) from None
