@@ -200,12 +200,16 @@ def find_undoable(merger: Merger, text: str) -> Entry:
 
 
 def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -> Page[Entry]:
-    """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
+    """What is open, in the order in which it lands; with `everything` also what is settled, the newest first.
+
+    Without that, branches that failed are only counted.
+    """
     if limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
     shown = [with_output(entry) for entry in entries[: limit or None]]
-    return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
+    failed = 0 if everything else store.count_failed(db)
+    return Page(shown, shown[-1].id if len(shown) < len(entries) else None, failed)
 
 
 def with_output(entry: Entry) -> Entry:

@@ -148,6 +148,12 @@ def newest(db: Database, branch: str, base: str) -> Entry | None:
     return next(_entries(db, condition, branch, base, *OPEN), None)
 
 
+def count_failed(db: Database) -> int:
+    """How many branches failed to land on a base, and were not queued again since."""
+    newest = "SELECT max(seq) AS seq FROM merges GROUP BY branch, base"
+    return int(db.value(f"SELECT count(*) FROM merges JOIN ({newest}) USING (seq) WHERE state = ?", (FAILED,)))
+
+
 def is_candidate(db: Database, commit: str) -> bool:
     """True if a commit was made to land some entry."""
     return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None

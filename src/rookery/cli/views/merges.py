@@ -124,7 +124,9 @@ def pushed(push: Pushed) -> Block:
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
     outside = [block for entry in entries for block in _outside_of(entry)]
-    return [_table(entries), *outside, *_logs(entries), *next_page(entries)]
+    failed = getattr(entries, "left_out", 0)
+    hint = f"{failed} that failed {'is' if failed == 1 else 'are'} not shown: `rook merge list --all`"
+    return [_table(entries), *outside, *_logs(entries), *next_page(entries), *([text(hint, "note")] if failed else [])]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
