@@ -6,7 +6,7 @@ import pytest
 
 from conftest import git
 
-from .test_by_hand import BOTH, assert_closed, commit_there, conflict, opened
+from .test_by_hand import BOTH, MAIN, assert_closed, commit_there, conflict, opened
 from .yard import Yard
 
 pytestmark = pytest.mark.slow
@@ -69,3 +69,34 @@ def test_an_entry_is_named_by_a_part_of_its_id(yard: Yard) -> None:
             "message": f"{part!r} is neither queued nor has it landed",
             "hint": "`rook merge list --all` shows what there is",
         }
+
+
+@pytest.mark.parametrize("words", [("--all",), ("--branch", "bee"), ("predict", "bee")])
+def test_a_prediction_knows_what_a_person_resolves(yard: Yard, words: tuple[str, ...]) -> None:
+    entry = conflict(yard, "", "grep -q bee a.txt")
+    yard.settings("")  # with every tier
+    dry = () if words[0] == "predict" else ("--dry-run",)
+
+    def predicted() -> tuple[str, bool, str]:
+        data = yard.merge(*words, *dry).data
+        (one,) = data if words[0] == "predict" else data["predicted"]
+        return one["predicted_tier"], one["would_require_agent"], one["reason"]
+
+    if words[0] != "--all":
+        assert predicted()[:2] == ("agent", True)
+    place = opened(yard)
+    name = f".rookery/worktrees/resolve.{entry['id'][-8:].lower()}"
+    assert predicted() == ("human", False, f"a person resolves its conflict in {name}")
+    commit_there(place, MAIN)
+    held = "it leaves out 1 change of one side or the other"
+    assert predicted() == ("human", False, f"it is resolved by hand in {name}, and waits: {held}")
+    (place / "a.txt").write_text(BOTH)
+    git(place, "commit", "-qam", "Both")
+    assert predicted() == ("human", False, f"it is resolved by hand in {name}")
+    main = yard.main()
+    yard.commit(a_txt=MAIN.replace("main", "main again"))
+    moved = "main has moved, and conflicts with the resolution"
+    assert predicted() == ("human", False, f"it is resolved by hand in {name}, and waits: {moved}")
+    git(yard.folder, "reset", "-q", "--hard", main)
+    assert yard.merge("run").status == 0
+    assert yard.entry("bee")["tier"] == "human"

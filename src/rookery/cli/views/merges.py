@@ -37,6 +37,7 @@ from rookery.merge.model import (
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of
+from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -307,7 +308,7 @@ def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
     if result.status == HAS_LANDED:
         yield Paragraph([line((entry.branch, "bold"), f" has landed on {entry.base} as ", short(entry.commit))])
         if result.lost:
-            yield text(f"{len(result.lost)} lines of one side or the other are left out, as accepted.", "note")
+            yield text(f"{changes(result.lost)} of one side or the other left out, as accepted.", "note")
         if result.landing is not None:
             yield from _after_landing(result.landing)
         return

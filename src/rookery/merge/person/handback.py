@@ -225,8 +225,13 @@ def why_held(judgement: Judgement, conflict: OpenConflict, commit: str) -> str:
         more = f", and {len(judgement.problems) - 1} more files" if len(judgement.problems) > 1 else ""
         return f"{one_line(path)}: {why}{more}"
     if judgement.lost and conflict.accepted != commit:
-        return f"it leaves out {len(judgement.lost)} lines of one side or the other"
+        return f"it leaves out {changes(judgement.lost)} of one side or the other"
     return ""
+
+
+def changes(lost: Sequence[LostLine]) -> str:
+    """How many lines are left out that a side put in, or are back that one took out."""
+    return f"{len(lost)} change{'s' * (len(lost) != 1)}"
 
 
 def hand_in(merger: Merger, entry: Entry, conflict: OpenConflict, commit: str) -> Handed | Unfinished | Again:

@@ -304,7 +304,7 @@ def _check(
         more = len(judgement.lost) - _SHOWN_LINES
         shown += f"\n  and {more} more" if more > 0 else ""
         raise InvalidState(
-            f"what is committed leaves out {len(judgement.lost)} lines of one side or the other:\n{shown}",
+            f"what is committed leaves out {handback.changes(judgement.lost)} of one side or the other:\n{shown}",
             hint=f"if that is meant: `rook merge resolve {entry.id} --done --accept-loss`",
         )
 
