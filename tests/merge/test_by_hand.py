@@ -590,34 +590,6 @@ def test_hostile_names_binary_files_deletions_links_and_submodules(yard: Yard) -
     assert_closed(yard)
 
 
-def test_a_file_that_both_sides_renamed_keeps_the_name_that_the_person_takes(yard: Yard) -> None:
-    yard.settings("merge:\n  tiers: []\n")
-    yard.commit(old_txt=BASE)
-    git(yard.folder, "switch", "-qc", "bee")
-    git(yard.folder, "mv", "old.txt", "by bee.txt")
-    (yard.folder / "by bee.txt").write_text(BRANCH)
-    git(yard.folder, "commit", "-qam", "Bee")
-    git(yard.folder, "switch", "-q", "main")
-    git(yard.folder, "mv", "old.txt", "by main.txt")
-    git(yard.folder, "commit", "-qm", "Main")
-    assert yard.merge("--branch", "bee").status == 1
-    ran = yard.merge("resolve", "bee")
-    assert {file["path"]: file["kind"] for file in ran.data["files"]} == dict.fromkeys(
-        ("by bee.txt", "by main.txt", "old.txt"), "rename/rename"
-    )
-    place = Path(ran.data["path"])
-    for file in ran.data["files"]:  # as the hint says
-        assert "`git add` the name that stays, `git rm` each other" in file["how"]
-    git(place, "add", "by bee.txt")
-    git(place, "rm", "-q", "by main.txt", "old.txt")
-    git(place, "commit", "-q", "--no-edit")
-    ran = yard.merge("resolve", "bee", "--done", "--accept-loss")
-    assert ran.status == 0, ran
-    assert (yard.folder / "by bee.txt").read_text() == BRANCH
-    assert not (yard.folder / "by main.txt").exists()
-    assert_closed(yard)
-
-
 OPENING = (
     "resolution recorded",
     "resolution checked out",

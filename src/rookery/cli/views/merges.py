@@ -36,7 +36,7 @@ from rookery.merge.model import (
     way_out,
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
-from rookery.merge.person.explanation import landing_of
+from rookery.merge.person.explanation import landing_of, what_it_did
 from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
@@ -359,7 +359,7 @@ def _opened(result: Resolving) -> Iterator[Block]:
 def _conflict(file: ConflictedPath, entry: Entry) -> Iterator[Cell]:
     yield line((one_line(file.path), "bold"), (f" ({file.kind})", "dim"))
     for name, side in ((entry.base, file.base), (entry.branch, file.branch)):
-        yield from _side(one_line(name), side)
+        yield from _side(one_line(name), side, what_it_did(file, side))
     for tried in file.tried:
         if tried.tier != "human":
             yield from _wrapped(f"{tried.tier} {tried.outcome} it: {one_line(tried.why)}", "dim")
@@ -372,9 +372,8 @@ def _wrapped(content: str, style: str = "") -> Iterator[Cell]:
         yield (row, style)
 
 
-def _side(name: str, side: SideView) -> Iterator[Cell]:
+def _side(name: str, side: SideView, did: str) -> Iterator[Cell]:
     counts = "" if side.added is None else f" (+{side.added} -{side.deleted})"
-    did = "left it as it was" if side.did == "nothing" else f"{side.did} it"
     yield f"  {name} {did}{counts}"
     for commit in side.commits:
         yield line("    ", short(commit.commit), f" {one_line(commit.subject, 60)}")

@@ -22,7 +22,7 @@ from rookery.merge.landing.history import Start, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import HUMAN, RESOLVED, SQUASH, Entry, FileOutcome
 from rookery.merge.model import REBASE as REBASED
-from rookery.merge.person import store
+from rookery.merge.person import renames, store
 from rookery.merge.person.model import LostLine, OpenConflict, place_of, shown_place
 from rookery.merge.resolve import loss
 from rookery.merge.resolve.markers import has_markers
@@ -150,6 +150,7 @@ def judge(merger: Merger, conflict: OpenConflict, entry: Entry, commit: str) -> 
     case, conflicts = _opened(merger, conflict, entry, commit)
     beyond = set(merger.merging.changed_paths([(case.tree, commit)])[0]) - {one.path for one in conflicts}
     after = merger.merging.files(commit)
+    conflicts = renames.join(merger, conflicts, case.onto, case.entry.tip, after)
     outcomes, problems, lost = [], [], []
     for one in (*conflicts, *conflicts_at(merger, case, beyond)):
         result = after.get(one.path)

@@ -91,6 +91,10 @@ class SideView(Record):
     commits: tuple[SideCommit, ...]
     more: int = 0
     """How many further commits touched it."""
+    old_path: str | None = None
+    """Its name before, if a side renamed it."""
+    new_path: str | None = None
+    """Its name on this side, if a side renamed it, and it is there."""
 
 
 @dataclass(frozen=True, slots=True)
