@@ -210,7 +210,7 @@ def test_lost_lines_are_told_and_land_only_when_a_person_accepts_them(yard: Yard
     place = opened(yard)
     commit = commit_there(place, MAIN.replace("six\n", ""))
     assert yard.merge("run").status == 1
-    assert "leaves out 2 lines" in yard.entry("bee")["reason"]
+    assert "leaves out 2 changes" in yard.entry("bee")["reason"]
     message = refused(yard.merge("resolve", "bee", "--done"))
     assert "two of bee  (bee put it in)" in message
     assert "six  (both sides have it)" in message

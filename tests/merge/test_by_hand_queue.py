@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from conftest import git
@@ -100,3 +102,30 @@ def test_a_prediction_knows_what_a_person_resolves(yard: Yard, words: tuple[str,
     git(yard.folder, "reset", "-q", "--hard", main)
     assert yard.merge("run").status == 0
     assert yard.entry("bee")["tier"] == "human"
+
+
+def test_landing_another_branch_lands_only_that_and_says_what_is_resolved(yard: Yard) -> None:
+    conflict(yard)
+    commit = commit_there(opened(yard))
+    yard.branch("wasp", b_txt="b\n")
+    ran = yard.rook("merge", "--branch", "wasp")
+    assert ran.status == 0
+    assert b"bee is resolved by hand: `rook merge run` lands it.\n" in ran.out
+    assert not yard.contains(commit)
+    assert yard.states() == {"bee": "waiting", "wasp": "landed"}
+    assert yard.merge("run").status == 0
+    assert yard.contains(commit)
+
+
+def test_the_hints_after_a_merge_was_given_up_in_git_begin_it_again(yard: Yard) -> None:
+    conflict(yard)
+    place = opened(yard)
+    git(place, "checkout", "-qf", "--detach", "bee")
+    error = yard.merge("resolve", "bee", "--done").error
+    assert "does not contain the base" in error["message"]
+    assert error["hint"] in yard.merge("resolve", "bee").data["notes"]
+    for command in (part for part in error["hint"].split("`")[1::2] if part.startswith("git -C ")):
+        subprocess.run(command, shell=True, check=False, capture_output=True)  # the merge ends with a conflict
+    commit = commit_there(place)
+    assert yard.merge("resolve", "bee", "--done").status == 0
+    assert yard.main() == commit

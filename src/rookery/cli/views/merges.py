@@ -83,6 +83,8 @@ def _landed(result: Outcome) -> Iterator[Block]:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
     yield from _after_landing(result)
+    for branch in result.resolved:
+        yield text(f"{branch} is resolved by hand: `rook merge run` lands it.", "note")
 
 
 def _after_landing(result: Outcome) -> Iterator[Block]:

@@ -123,6 +123,8 @@ def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
         return Unfinished(f"nothing is committed in {place}", again)
     if not contains(conflict.theirs, head) or not contains(conflict.ours, head):
         missing = "the branch" if contains(conflict.ours, head) else "the base"
+        if missing == "the base":
+            again = f"`{git_there} checkout --detach {conflict.ours[:12]}`, then {again}"
         return Unfinished(f"what is committed in {place} is no merge: it does not contain {missing}", again)
     return head
 

@@ -244,7 +244,10 @@ def _notes(merger: Merger, entry: Entry, conflict: OpenConflict) -> tuple[str, .
     """What a person has to know of a conflict that is open already."""
     notes = [f"opened by {conflict.opened_by} at {conflict.opened_at}"]
     commit = handback.finished(merger, conflict)
-    notes.append(commit.reason if isinstance(commit, Unfinished) else f"{commit[:12]} is committed there")
+    if isinstance(commit, Unfinished):
+        notes += [commit.reason, commit.hint]
+    else:
+        notes.append(f"{commit[:12]} is committed there")
     if entry.state == FAILED:
         notes.append(f"it did not land: {entry.reason}")
     if merger.merging.tip(entry.base) != conflict.base_commit:
