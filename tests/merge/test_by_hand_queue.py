@@ -42,6 +42,7 @@ def test_a_branch_that_was_cancelled_keeps_its_resolution_when_it_is_landed_by_n
     entry = conflict(yard)
     commit = commit_there(opened(yard))
     assert yard.merge("cancel", "bee").status == 0
+    assert yard.entry("bee")["reason"] is None
     assert yard.merge("--branch", "bee").status == 0
     assert yard.main() == commit
     assert yard.entry("bee")["id"] == entry["id"]

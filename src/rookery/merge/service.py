@@ -16,7 +16,7 @@ from rookery.merge.gates.service import read_last_lines
 from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import CANCELLED, FAILED, LANDED, UNDONE, Entry, Explained, GateRun
+from rookery.merge.model import CANCELLED, FAILED, LANDED, RESOLVING, UNDONE, Entry, Explained, GateRun
 from rookery.merge.person import store as persons
 from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
@@ -149,7 +149,9 @@ def cancel(merger: Merger, text: str) -> Entry:
     """Take an entry out of the queue."""
     merge_id = find(merger, text).id
     with merger.ctx.db.write() as db:
-        return merger.change(store.get(db, merge_id), "cancel")
+        entry = store.get(db, merge_id)
+        stale = {"kind": None, "reason": None} if entry.kind == RESOLVING else {}  # no landing waits for that any more
+        return merger.change(entry, "cancel", **stale)
 
 
 def retry(merger: Merger, text: str) -> Entry:
