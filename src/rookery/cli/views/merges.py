@@ -84,7 +84,7 @@ def _landed(result: Outcome, into: str) -> Iterator[Block]:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
     yield from _after_landing(result)
     for branch in result.resolved:
-        yield text(f"{branch} is resolved by hand: `rook merge run` lands it.", "note")
+        yield text(f"{branch} is resolved by hand: `rook merge run{into}` lands it.", "note")
 
 
 def _after_landing(result: Outcome) -> Iterator[Block]:
@@ -317,7 +317,7 @@ def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
     if result.status == NOT_LANDED:
         yield text(f"{entry.branch} is {entry.state}: {one_line(entry.reason or '')}", "bad")
         if result.landing is not None:
-            yield from _failed_gates(result.landing)
+            yield from _failed_gates(result.landing, f" --into {quote(entry.base)}")
         yield text(f"Your work is kept in {result.path}", "note")
         yield text(f"To go on: rook merge resolve {entry.id}")
         return
