@@ -48,11 +48,27 @@ def test_a_prefix_names_the_id_with_and_without_its_kind(first: str, rest: str, 
     whole = f"task_{first}{rest}"
     known = [whole, "task_7" + "Z" * 25] if not whole.startswith("task_7") else [whole]
 
-    def lookup(low: str, high: str) -> list[str]:
-        return [id_ for id_ in known if low <= id_ < high][:2]
+    def lookup(low: str, high: str, ending: str) -> list[str]:
+        return [id_ for id_ in known if low <= id_ < high and id_.endswith(ending)][:2]
 
     assert resolve_id(TASK, whole[5 : 5 + length], lookup) == whole
     assert resolve_id(TASK, whole[: 5 + length], lookup) == whole
+
+
+def test_an_ending_names_the_id_unless_one_begins_so() -> None:
+    known = ["task_01ARZ3NDEKTSV4RRFFQ69G5FAV", "task_01ARZ3NDEKTSV4RRFFQ6901AR", "task_01ARZ3NDEKTSV4RRFFQ69X5FAV"]
+
+    def lookup(low: str, high: str, ending: str) -> list[str]:
+        return [id_ for id_ in known if low <= id_ < high and id_.endswith(ending)][:2]
+
+    assert resolve_id(TASK, "g5fav", lookup) == known[0]
+    assert resolve_id(TASK, "ZZZZ", lambda low, _high, ending: known[:1] if (low, ending) == ("task_", "ZZZZ") else [])
+    with pytest.raises(AmbiguousId, match="X5FAV"):
+        resolve_id(TASK, "5FAV", lookup)
+    with pytest.raises(AmbiguousId):
+        resolve_id(TASK, "01AR", lookup)  # all begin so
+    with pytest.raises(NotFound):
+        resolve_id(TASK, "task_5FAV", lookup)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +77,7 @@ def test_a_prefix_names_the_id_with_and_without_its_kind(first: str, rest: str, 
         "",
         "_",
         "task_",
-        "01ARZ",
+        "01A",
         "lrn_" + _ULID,
         "task" + _ULID,
         "TASK-" + _ULID,
@@ -83,8 +99,8 @@ def test_what_cannot_be_an_id_is_refused_with_a_hint(text: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["task_0", "01ARZ3", "TASK_01arz3", _ULID, "task_" + _ULID])
-def test_six_characters_are_enough(text: str) -> None:
+@pytest.mark.parametrize("text", ["task_0", "01AR", "TASK_01arz3", _ULID, "task_" + _ULID])
+def test_four_characters_are_enough(text: str) -> None:
     assert parse_id(TASK, text).startswith("task_0")
 
 
@@ -97,7 +113,7 @@ def test_only_a_whole_canonical_id_is_an_id(text: str) -> None:
 
 def test_none_and_several_are_told_apart() -> None:
     with pytest.raises(NotFound, match=_ULID):
-        resolve_id(TASK, _ULID, lambda _low, _high: [])
+        resolve_id(TASK, _ULID, lambda *_bounds: [])
     with pytest.raises(AmbiguousId, match="task_a, task_b") as caught:
-        resolve_id(TASK, "01ARZ3", lambda _low, _high: ["task_a", "task_b"])
+        resolve_id(TASK, "01ARZ3", lambda *_bounds: ["task_a", "task_b"])
     assert caught.value.hint

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Rook
+from merge.yard import Yard
 from support import child_environ, rook_argv, run_rook, start_rook
 
 _EVIL = "\x1b[31mred\x1b]0;title\x07\x9b2J\r\x08 tail \u202e"
@@ -65,6 +66,22 @@ def test_a_terminal_gets_colours_and_tables_unless_told_not_to(rook: Rook) -> No
             assert "\x1b[3" not in plain
         _, plain = _on_terminal(rook.folder, "--no-color", *words)
         assert "\x1b[3" not in plain
+
+
+@pytest.mark.slow
+def test_a_table_that_is_too_wide_keeps_every_column(repo: Path) -> None:
+    yard = Yard(repo)
+    branch = f"rook/human/{'b' * 30}"
+    yard.branch(branch, a_txt="of the branch\n")
+    yard.commit(a_txt="of main\n")
+    yard.merge("--branch", branch)
+    entry = yard.entry(branch)
+    for columns in ("80", "200"):
+        _, shown = _on_terminal(yard.folder, "merge", "list", "--all", env={"COLUMNS": columns, "TERM": "dumb"})
+        words = " ".join(shown.split())
+        for cell in ("state", "priority", entry["id"], "failed", branch, "main", entry["reason"]):
+            assert cell in words
+        assert max(len(line) for line in shown.splitlines()) <= int(columns)
 
 
 def test_errors_on_a_terminal_are_red_unless_told_not_to(rook: Rook) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import git
 from rookery.merge import run, service
 
 from .yard import Yard
@@ -153,6 +154,24 @@ def test_what_is_being_landed_is_listed_before_the_queue(yard: Yard) -> None:
         assert branches == ["good01", "good02", "good00", "good03"]
         page = service.listing(db, everything=True, limit=2, cursor=entries[1].next)
         assert [entry.branch for entry in page] == ["good02", "good00"]
+
+
+@pytest.mark.slow
+def test_a_list_without_what_failed_says_how_many_failed(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: []\n", "! ls | grep bad")
+    hint = b"not shown: `rook merge list --all`"
+    assert hint not in yard.rook("merge", "list").out
+    yard.branch("one", bad_txt="1\n")
+    yard.branch("two", bad_txt="2\n")
+    for _ in range(2):  # two entries of one branch are one that failed
+        assert yard.merge("--branch", "one").status == 1
+    assert b"The queue is empty.\n1 that failed is " + hint in yard.rook("merge", "list").out
+    assert hint not in yard.rook("merge", "list", "--all").out
+    assert yard.merge("--branch", "two").status == 1
+    assert b"2 that failed are " + hint in yard.rook("merge", "list").out
+    git(yard.folder, "update-ref", "refs/heads/one", yard.branch("better", good_txt="1\n"))
+    assert yard.merge("--branch", "one").status == 0
+    assert b"1 that failed is " + hint in yard.rook("merge", "list").out
 
 
 def test_a_page_goes_on_after_an_entry_that_has_left_the_queue(yard: Yard) -> None:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from conftest import git
+from rookery.base.text import as_utf8
 from rookery.merge import queue, service, store
 from rookery.merge.model import Entry
 from rookery.sessions import journal
@@ -128,6 +129,17 @@ def test_an_agent_resolves_and_the_gates_agree(yard: Yard, land: Callable[..., E
     assert sorted(git(yard.folder, "ls-tree", "--name-only", "main").splitlines()) == ["README.md", "a.txt"]
     assert git(yard.folder, "status", "--porcelain") == ""
     yard.assert_tidy()
+
+
+def test_an_agent_is_asked_about_a_file_whose_name_is_not_utf8(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    name = os.fsdecode(b"caf\xe9")
+    clash(yard, name)
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > $(printf 'caf\\351')"}])
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "agent"), entry.reason
+    assert (yard.folder / name).read_text() == "1\nours\ntheirs\n3\n"
+    assert (as_utf8(name), "agent", "resolved") in outcomes(yard, entry)
 
 
 def test_an_agent_may_commit_what_it_made(yard: Yard, land: Callable[..., Entry]) -> None:

@@ -172,6 +172,22 @@ def test_always_pushes_after_a_landing_and_with_a_sync(team: Team, own_settings:
     assert git(team.bare, "branch", "--list", "next") == ""
 
 
+def test_always_pushes_after_a_conflict_was_resolved_by_hand(team: Team, own_settings: Path) -> None:
+    yard = team.yard
+    yard.settings("merge:\n  tiers: []\n")
+    own_settings.write_text("remote:\n  push: always\n")
+    yard.branch("work", a_txt="of the branch\n")
+    yard.commit(a_txt="of main\n")
+    yard.merge("--branch", "work")
+    place = Path(yard.merge("resolve", "work").data["path"])
+    (place / "a.txt").write_text("of main\nof the branch\n")
+    git(place, "commit", "-qa", "--no-edit")
+    landing = yard.merge("resolve", "work", "--done").data["landing"]
+    assert (landing["push"]["state"], landing["push"]["commit"]) == ("pushed", yard.main())
+    assert team.upstream() == git(yard.folder, "rev-parse", "main")
+    assert git(team.bare, "show", "main:a.txt") == "of main\nof the branch"
+
+
 def test_a_push_that_fails_fails_no_landing_and_is_tried_again(team: Team, own_settings: Path) -> None:
     yard = team.yard
     own_settings.write_text("remote:\n  push: always\n")

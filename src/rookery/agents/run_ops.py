@@ -24,7 +24,7 @@ from rookery.tasks import store as tasks
 RunArg = Annotated[
     str | None,
     Ref(RUNS),
-    Doc("The run's id, or the beginning of it; by default the newest that is under way, or that was."),
+    Doc("The run's id, or its beginning or end; by default the newest that is under way, or that was."),
 ]
 _SHOWN = 5
 
@@ -63,7 +63,7 @@ def show(ctx: Context, run: RunArg = None) -> status.RunReport:
 def complete(
     ctx: Context,
     run: Annotated[
-        str | None, Ref(RUNS), Doc("The run's id, or the beginning of it; by default the only one that is open.")
+        str | None, Ref(RUNS), Doc("The run's id, or its beginning or end; by default the only one that is open.")
     ] = None,
 ) -> Run:
     """Say that a run's goal is reached: no agent joins it any more."""

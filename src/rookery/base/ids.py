@@ -1,6 +1,6 @@
 """Identities: prefixed ULIDs such as `task_01ARZ3NDEKTSV4RRFFQ69G5FAV`, in order of making, validated on parse.
 
-Wherever an id is accepted, so is a unique prefix of it of at least six characters, with or without `task_`.
+Wherever an id is accepted, so is the beginning or the end of one, of at least four characters, where it fits no other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MERGE = "mrg"
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID_LENGTH = 26
-_SHORTEST_PREFIX = 6
+_SHORTEST_PART = 4
 _RANDOM_BITS = 80
 
 _last: tuple[int, int] = (0, 0)
@@ -52,25 +52,31 @@ def is_id(prefix: str, text: str) -> bool:
 
 
 def parse_id(prefix: str, text: str) -> str:
-    """The id, or the beginning of one, in its canonical form."""
+    """The id, or a part of one, in its canonical form: with the prefix, and in upper case."""
     head, mark, ulid = text.partition("_") if "_" in text else (prefix, "", text)
     ulid = ulid.upper()
     if head.lower() != prefix:
         raise InvalidId(f"{text!r} is not a {prefix} id", hint=f"a {prefix} id begins with {prefix}_")
-    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or ulid[:1] > "7":
+    begins = bool(mark) or len(ulid) == _ULID_LENGTH
+    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (begins and ulid[:1] > "7"):
         raise InvalidId(
             f"{text!r} is not a {prefix} id",
             hint=f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U",
         )
-    if len(ulid) + (len(prefix) + 1 if mark else 0) < _SHORTEST_PREFIX or not ulid:
-        raise InvalidId(f"{text!r} is too short for an id", hint=f"give at least {_SHORTEST_PREFIX} characters")
+    if len(ulid) + (len(prefix) + 1 if mark else 0) < _SHORTEST_PART or not ulid:
+        raise InvalidId(f"{text!r} is too short for an id", hint=f"give at least {_SHORTEST_PART} characters")
     return f"{prefix}_{ulid}"
 
 
-def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str]]) -> str:
-    """The one existing id that the text names; `lookup(low, high)` gives up to two ids between the bounds."""
+def resolve_id(prefix: str, text: str, lookup: Callable[[str, str, str], Sequence[str]]) -> str:
+    """The one existing id that the text names, by its beginning or else by its end.
+
+    `lookup(low, high, ending)` gives up to two ids between the bounds with that ending.
+    """
     wanted = parse_id(prefix, text)
-    ids = lookup(wanted, wanted + "~")
+    ids = lookup(wanted, wanted + "~", "")
+    if not ids and "_" not in text:
+        ids = lookup(f"{prefix}_", f"{prefix}_~", wanted.removeprefix(f"{prefix}_"))
     if not ids:
         raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` shows what there is")
     if len(ids) > 1:

@@ -9,11 +9,15 @@ T = TypeVar("T")
 
 
 class Page(list[T]):
-    """Items of a list. `next` names the last of them if there are more, and is None at the end."""
+    """Items of a list. `next` names the last of them if there are more, and is None at the end.
 
-    def __init__(self, items: Iterable[T] = (), next: str | None = None) -> None:
+    `left_out` is how many a reader may miss, which only a wider list shows.
+    """
+
+    def __init__(self, items: Iterable[T] = (), next: str | None = None, left_out: int = 0) -> None:
         super().__init__(items)
         self.next = next
+        self.left_out = left_out
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

@@ -5,7 +5,7 @@ Loaded only for a terminal: rich takes 25 ms to import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO
 
 from rich import box
@@ -21,6 +21,7 @@ from rookery.base.call import current, stderr, stdout
 from rookery.cli.document import STYLES, Block, Cell, Fields, Paragraph, Table, Tree, spans, unstyled
 
 _LEAST_WIDTH = 12
+_INDENT = " " * 4
 
 
 def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
@@ -38,6 +39,9 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
                 for name, value in rows:
                     grid.add_row(name, _text(value))
                 console.print(grid)
+            case Table() if _least_width(block) > console.width:
+                for row in (block.headings, *block.rows):
+                    console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
             case Table():
                 console.print(_table(block))
             case Tree():
@@ -57,12 +61,7 @@ def open_console(file: TextIO, **more: Any) -> Console:
 
 def _table(block: Table) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
-    columns = [
-        [heading, *(unstyled(row[number]) for row in block.rows)] for number, heading in enumerate(block.headings)
-    ]
-    widths = [max(cell_len(cell) for cell in column) for column in columns]
-    # Only one column gives way on a narrow terminal; rich would cut a little of each.
-    yielding = block.stretch if block.stretch >= 0 else widths.index(max(widths))
+    yielding, widths = _widths(block)
     for number, heading in enumerate(block.headings):
         if number == yielding:
             table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=min(widths[number], _LEAST_WIDTH))
@@ -71,6 +70,31 @@ def _table(block: Table) -> RichTable:
     for row in block.rows:
         table.add_row(*(_text(cell) for cell in row))
     return table
+
+
+def _least_width(block: Table) -> int:
+    """How many columns a table takes at least, with a space at both ends and three between two columns."""
+    yielding, widths = _widths(block)
+    return sum(widths) - max(0, widths[yielding] - _LEAST_WIDTH) + 3 * len(widths) - 1
+
+
+def _widths(block: Table) -> tuple[int, list[int]]:
+    """The column that gives way on a narrow terminal, and how wide each would be; rich would cut a little of each."""
+    cells = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
+    widths = [max(map(cell_len, column)) for column in cells]
+    return block.stretch if block.stretch >= 0 else widths.index(max(widths)), widths
+
+
+def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
+    """A row of a table that is too wide, in as many lines as it takes."""
+    lines = [Text(style=style)]
+    for cell in (_text(cell) or Text("-") for cell in row):
+        if lines[-1] and lines[-1].cell_len + 2 + cell.cell_len > width:
+            lines.append(Text(_INDENT, style=style))
+        elif lines[-1]:
+            lines[-1].append("  ")
+        lines[-1].append_text(cell)
+    return Text("\n").join(lines)
 
 
 def _tree(block: Tree) -> RichTree:

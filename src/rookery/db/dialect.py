@@ -64,10 +64,10 @@ def equals(columns: Mapping[str, object]) -> tuple[list[str], list[object]]:
     return conditions({f"{name} = ?": value for name, value in columns.items()})
 
 
-def ids_between(db: Database, table: str) -> Callable[[str, str], list[str]]:
-    """How `base.ids.resolve_id` looks up the ids of a table: up to two between the bounds."""
-    sql = f"SELECT id FROM {table} WHERE id >= ? AND id < ? LIMIT 2"
-    return lambda low, high: [row[0] for row in db.all(sql, (low, high))]
+def ids_between(db: Database, table: str) -> Callable[[str, str, str], list[str]]:
+    """How `base.ids.resolve_id` looks up the ids of a table: up to two between the bounds, with an ending."""
+    sql = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND id LIKE ? LIMIT 2"
+    return lambda low, high, ending: [row[0] for row in db.all(sql, (low, high, f"%{ending}"))]
 
 
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:

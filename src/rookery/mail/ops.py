@@ -133,7 +133,7 @@ def _mark(db: Database, caller: Caller, messages: list[Message], now: str) -> li
 @op("mail reply", needs="mail.write", owns=NOTHING, view="mail.sent")
 def reply(
     ctx: Context,
-    message: Annotated[str, Ref(MESSAGES), Doc("The message's id, or the beginning of it.")],
+    message: Annotated[str, Ref(MESSAGES), Doc("The message's id, or its beginning or end.")],
     *,
     body: Annotated[str, LONG_TEXT, Doc("What there is to say.")],
     type: TypeOption = None,

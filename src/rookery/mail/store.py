@@ -61,7 +61,7 @@ def insert(db: Database, message: Message) -> None:
 
 
 def resolve(db: Database, text: str) -> str:
-    """The message id that the text names, whole or by its beginning."""
+    """The message id that the text names, whole or by a part of it."""
     return resolve_id(MESSAGE, text, ids_between(db, "messages"))
 
 

@@ -196,6 +196,8 @@ class Outcome(Record):
     """For every entry that a gate kept from landing, its run."""
     push: Pushed | None = None
     """What became of the push that follows a landing, if `remote.push` is `always`."""
+    resolved: tuple[str, ...] = ()
+    """Other branches that wait, and whose conflicts persons have resolved meanwhile."""
 
     @property
     def exit_status(self) -> int:

@@ -20,7 +20,7 @@ from rookery.ops.operation import AGENTS, BRANCHES, MERGES, NOTHING, PROCESS, RU
 from rookery.sessions import store as agents
 
 MergeArg = Annotated[
-    str, Ref(MERGES), Doc("The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
+    str, Ref(MERGES), Doc("The entry's id, or its beginning or end; a branch or an agent stands for its newest.")
 ]
 IntoOption = Annotated[str | None, Ref(BRANCHES), Doc("The branch to land on, instead of the project's base.")]
 ForceFlag = Annotated[
@@ -174,7 +174,7 @@ def undo_landing(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)], *, dr
 @op("run undo", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.undone")
 def undo_run(
     ctx: Context,
-    run: Annotated[str, Ref(RUNS), Doc("The run's id, or the beginning of it.")],
+    run: Annotated[str, Ref(RUNS), Doc("The run's id, or its beginning or end.")],
     *,
     dry_run: DryUndoFlag = False,
     yes: Annotated[bool, Doc("Do not ask.")] = False,

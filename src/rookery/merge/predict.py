@@ -8,7 +8,8 @@ from itertools import takewhile
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.lockfiles import lockfile_of
-from rookery.merge import service
+from rookery.base.text import as_utf8
+from rookery.merge import service, store
 from rookery.merge.landing import candidate
 from rookery.merge.landing.eligibility import Survey, protected_paths, why_refused
 from rookery.merge.landing.history import Start, Unclear, landed_branches, start_of
@@ -26,6 +27,9 @@ from rookery.merge.model import (
     Entry,
     Predicted,
 )
+from rookery.merge.person import handback
+from rookery.merge.person import store as persons
+from rookery.merge.person.model import shown_place
 from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git import landed as git_landed
@@ -68,7 +72,8 @@ def _predict_stack(merger: Merger, trial: Trial, entries: Sequence[Entry], lande
     predicted = {name: Predicted(name, base, LANDED, f"{base} contains it") for name in landed}
     left = [entry for entry in entries if entry.branch not in landed]
     predicted |= {entry.branch: _held(entry) for entry in left if _unexplained(entry)}
-    predicted |= stack.add([entry for entry in left if not _unexplained(entry)])
+    predicted |= {entry.branch: by_hand for entry in left if (by_hand := _with_person(merger, entry))}
+    predicted |= stack.add([entry for entry in left if entry.branch not in predicted])
     # Branches that conflict come last, as in the queue.
     predicted |= {entry.branch: _predict_last(merger, entry, stack.onto) for entry in stack.conflicting}
     return [predicted[entry.branch].replace(outside=entry.outside) for entry in entries]
@@ -82,6 +87,23 @@ def _held(entry: Entry) -> Predicted:
     """A branch that changes files outside of its agent's without a reason is held before anything is merged."""
     reason = f"it changes files that {entry.agent} was not given; `rook merge --branch … --outside WHY` gives a reason"
     return Predicted(entry.branch, entry.base, OUTSIDE, reason, _unexplained(entry))
+
+
+def _with_person(merger: Merger, entry: Entry) -> Predicted | None:
+    """A branch whose conflict a person has open lands as the person resolves it, whatever the tiers could do."""
+    current = store.newest(merger.ctx.db, entry.branch, entry.base)
+    conflict = None if current is None or current.commit else persons.find(merger.ctx.db, current.id)
+    if current is None or conflict is None:
+        return None
+    place = shown_place(current.id)
+    commit = handback.finished(merger, conflict)
+    reason = f"a person resolves its conflict in {place}"
+    if isinstance(commit, str):
+        held = handback.why_held(handback.judge(merger, conflict, entry, commit), conflict, commit)
+        joined = handback.join(merger, entry, conflict, commit)
+        held = joined.reason if isinstance(joined, handback.Again) else held
+        reason = f"it is resolved by hand in {place}" + (f", and waits: {held}" if held else "")
+    return Predicted(entry.branch, entry.base, HUMAN, reason, tuple(map(as_utf8, conflict.files)))
 
 
 class _Stack:

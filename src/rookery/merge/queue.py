@@ -15,7 +15,7 @@ from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, NothingToLand, Outcome
-from rookery.merge.person import closing
+from rookery.merge.person import closing, handback
 from rookery.merge.run import Run
 from rookery.tasks.scope import outside as scopes
 
@@ -41,7 +41,9 @@ def land_branch(
         scopes.keep(db, outside, actor=merger.actor, at=merger.ctx.now())
         only = {entry.id for entry in service.insert(merger, [draft], reverted)}
         taken = leases.take(merger, base, seen)
-    return work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)
+    landed = work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)
+    _, resolved, _ = handback.split(merger, store.queue(merger.ctx.db, base))
+    return landed.replace(resolved=tuple(entry.branch for entry, _, _ in resolved if entry.id not in only))
 
 
 def land_finished(merger: Merger, base: str) -> Outcome:

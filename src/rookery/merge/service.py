@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound, Refused
 from rookery.base.ids import MERGE, new_id
@@ -15,7 +16,7 @@ from rookery.merge.gates.gate_job import read_last_lines
 from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
+from rookery.merge.model import CANCELLED, FAILED, LANDED, RESOLVING, UNDONE, Entry, Explained, GateRun
 from rookery.merge.person import store as persons
 from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
@@ -117,12 +118,15 @@ def find_reverted(merger: Merger, drafts: Sequence[Entry]) -> set[str]:
 def insert(merger: Merger, drafts: Sequence[Entry], reverted: Collection[str]) -> list[Entry]:
     """Within a transaction: queue branches, but for those that are queued, or have landed as they are.
 
-    Also what another process has landed since we asked which entries were reverted counts as landed.
+    Also what another process has landed since we asked which entries were reverted counts as landed. A branch whose
+    conflict a person has open keeps that entry, so that the person's work is what lands.
     """
     queued = []
     for entry in drafts:
         newest = store.newest(merger.ctx.db, entry.branch, entry.base)
         has_landed = newest is not None and newest.state == LANDED and newest.tip == entry.tip
+        if newest is not None and _is_with_person(merger, newest):
+            newest = queue_again(merger, newest, tip=entry.tip)
         if newest is None or not (newest.is_open or (has_landed and newest.id not in reverted)):
             store.insert(merger.ctx.db, entry)
             newest = entry
@@ -145,7 +149,9 @@ def cancel(merger: Merger, text: str) -> Entry:
     """Take an entry out of the queue."""
     merge_id = find(merger, text).id
     with merger.ctx.db.write() as db:
-        return merger.change(store.get(db, merge_id), "cancel")
+        entry = store.get(db, merge_id)
+        stale = {"kind": None, "reason": None} if entry.kind == RESOLVING else {}  # no landing waits for that any more
+        return merger.change(entry, "cancel", **stale)
 
 
 def retry(merger: Merger, text: str) -> Entry:
@@ -158,21 +164,32 @@ def retry(merger: Merger, text: str) -> Entry:
     if entry.state == UNDONE:  # its record stays, as what landed and was undone
         return enqueue(merger, [entry.branch], entry.base, priority=entry.priority, force=entry.forced)[0]
     with merger.ctx.db.write() as db:
-        newest = store.newest(db, entry.branch, entry.base)
-        if newest is not None and newest.is_open and newest.id != entry.id:
+        newest = store.newest(db, entry.branch, entry.base) or entry
+        if newest.is_open and newest.id != entry.id:
             return newest
-        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None, "log": None}
-        return merger.change(store.get(db, entry.id), "retry", tip=tip, **blank)
+        merge_id = newest.id if _is_with_person(merger, newest) else entry.id
+        return queue_again(merger, store.get(db, merge_id), tip=tip)
+
+
+def queue_again(merger: Merger, entry: Entry, **changes: Any) -> Entry:
+    """Within a transaction: put an entry back into the queue, without what the last try left in it."""
+    blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None, "log": None}
+    return merger.change(entry, "retry", **blank, **changes)
+
+
+def _is_with_person(merger: Merger, entry: Entry) -> bool:
+    """True if an entry that is out of the queue has a conflict that a person has open."""
+    return entry.state in (FAILED, CANCELLED) and persons.find(merger.ctx.db, entry.id) is not None
 
 
 def find(merger: Merger, text: str) -> Entry:
-    """The entry that an id, the beginning of one, a branch or an agent's name stands for; of several the newest."""
+    """The entry that an id or a part of one, a branch or an agent's name stands for; of several the newest."""
     entries = store.select(merger.ctx.db, branch=merger.branch(text), limit=1)
     if entries:
         return entries[0]
     try:
         return store.get(merger.ctx.db, store.resolve(merger.ctx.db, text))
-    except InvalidId:
+    except (InvalidId, NotFound):
         raise NotFound(
             f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
         ) from None
@@ -185,12 +202,16 @@ def find_undoable(merger: Merger, text: str) -> Entry:
 
 
 def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -> Page[Entry]:
-    """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
+    """What is open, in the order in which it lands; with `everything` also what is settled, the newest first.
+
+    Without that, branches that failed are only counted.
+    """
     if limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
     shown = [with_output(entry) for entry in entries[: limit or None]]
-    return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
+    failed = 0 if everything else store.count_failed(db)
+    return Page(shown, shown[-1].id if len(shown) < len(entries) else None, failed)
 
 
 def with_output(entry: Entry) -> Entry:

@@ -37,7 +37,7 @@ _PLACE = f"{_PART}, CASE {_PART} WHEN 0 THEN seq WHEN 1 THEN priority + attempts
 
 
 def resolve(db: Database, text: str) -> str:
-    """The id that the text names, whole or by its beginning."""
+    """The id that the text names, whole or by a part of it."""
     return resolve_id(MERGE, text, ids_between(db, "merges"))
 
 
@@ -148,6 +148,12 @@ def newest(db: Database, branch: str, base: str) -> Entry | None:
     return next(_entries(db, condition, branch, base, *OPEN), None)
 
 
+def count_failed(db: Database) -> int:
+    """How many branches failed to land on a base, and were not queued again since."""
+    newest = "SELECT max(seq) AS seq FROM merges GROUP BY branch, base"
+    return int(db.value(f"SELECT count(*) FROM merges JOIN ({newest}) USING (seq) WHERE state = ?", (FAILED,)))
+
+
 def is_candidate(db: Database, commit: str) -> bool:
     """True if a commit was made to land some entry."""
     return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None
@@ -218,7 +224,7 @@ def past_outcomes(db: Database, paths: Sequence[str], limit: int = 20) -> list[F
     """What was done to the same files before, the newest first."""
     if not paths:
         return []
-    return _outcomes(db, f"path IN ({marks(len(paths))}) ORDER BY seq DESC LIMIT ?", (*paths, limit))
+    return _outcomes(db, f"path IN ({marks(len(paths))}) ORDER BY seq DESC LIMIT ?", (*map(as_utf8, paths), limit))
 
 
 def _outcomes(db: Database, condition: str, values: Sequence[object]) -> list[FileOutcome]:

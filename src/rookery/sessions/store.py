@@ -219,7 +219,7 @@ def complete_run(db: Database, run: Run, *, actor: str, at: str) -> Run:
 
 
 def find_run(db: Database, text: str) -> Run:
-    """The run that the text names, whole or by its beginning; raises NotFound, or why the text is no id."""
+    """The run that the text names, whole or by a part of it; raises NotFound, or why the text is no id."""
     return run(db, resolve_id(RUN, text, ids_between(db, "runs")))
 
 

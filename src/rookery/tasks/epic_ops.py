@@ -26,7 +26,7 @@ from rookery.tasks.ops import (
 )
 from rookery.tasks.service import Draft
 
-EpicArg = Annotated[str, Ref(TASKS), Doc("The epic's id, or the beginning of it.")]
+EpicArg = Annotated[str, Ref(TASKS), Doc("The epic's id, or its beginning or end.")]
 OwnEpicArg = Annotated[EpicArg, Owns(TASKS)]
 DesignOption = Annotated[str | None, LONG_TEXT, Doc("How to build it; Markdown.")]
 

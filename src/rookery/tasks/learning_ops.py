@@ -52,7 +52,7 @@ def search(
 
 @op("learning delete", needs="learning.write", view="learnings.deleted")
 def delete(
-    ctx: Context, learning: Annotated[str, Owns(LEARNINGS), Doc("The learning's id, or the beginning of it.")]
+    ctx: Context, learning: Annotated[str, Owns(LEARNINGS), Doc("The learning's id, or its beginning or end.")]
 ) -> Learning:
     """Forget a learning; copies that went up the tree stay."""
     by = author(ctx)

@@ -29,7 +29,7 @@ from rookery.tasks.model import KINDS, STATES, Deleted, Progress, TaskTree, Task
 from rookery.tasks.service import Draft
 from rookery.tasks.store import Author
 
-TaskArg = Annotated[str, Ref(TASKS), Doc("The task's id, or the beginning of it.")]
+TaskArg = Annotated[str, Ref(TASKS), Doc("The task's id, or its beginning or end.")]
 OwnTaskArg = Annotated[TaskArg, Owns(TASKS)]
 AgentOption = Annotated[
     str | None, Ref(AGENTS), ACTS_AS, Doc("For people: act as this agent; by default the caller acts.")

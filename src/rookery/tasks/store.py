@@ -35,7 +35,7 @@ class Author(Record):
 
 
 def resolve(db: Database, text: str) -> str:
-    """The task id that the text names, whole or by its beginning."""
+    """The task id that the text names, whole or by a part of it."""
     return resolve_id(TASK, text, ids_between(db, "tasks"))
 
 

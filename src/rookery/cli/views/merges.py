@@ -36,7 +36,8 @@ from rookery.merge.model import (
     way_out,
 )
 from rookery.merge.model import CONFLICT as CONFLICTS
-from rookery.merge.person.explanation import landing_of
+from rookery.merge.person.explanation import landing_of, what_it_did
+from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -81,6 +82,12 @@ def _landed(result: Outcome, into: str) -> Iterator[Block]:
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
+    yield from _after_landing(result)
+    for branch in result.resolved:
+        yield text(f"{branch} is resolved by hand: `rook merge run{into}` lands it.", "note")
+
+
+def _after_landing(result: Outcome) -> Iterator[Block]:
     if result.push is not None:
         yield pushed(result.push)
     for name in result.flaky:
@@ -120,7 +127,9 @@ def pushed(push: Pushed) -> Block:
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
     outside = [block for entry in entries for block in _outside_of(entry)]
-    return [_table(entries), *outside, *_logs(entries), *next_page(entries)]
+    failed = getattr(entries, "left_out", 0)
+    hint = f"{failed} that failed {'is' if failed == 1 else 'are'} not shown: `rook merge list --all`"
+    return [_table(entries), *outside, *_logs(entries), *next_page(entries), *([text(hint, "note")] if failed else [])]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
@@ -301,10 +310,14 @@ def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
     if result.status == HAS_LANDED:
         yield Paragraph([line((entry.branch, "bold"), f" has landed on {entry.base} as ", short(entry.commit))])
         if result.lost:
-            yield text(f"{len(result.lost)} lines of one side or the other are left out, as accepted.", "note")
+            yield text(f"{changes(result.lost)} of one side or the other left out, as accepted.", "note")
+        if result.landing is not None:
+            yield from _after_landing(result.landing)
         return
     if result.status == NOT_LANDED:
         yield text(f"{entry.branch} is {entry.state}: {one_line(entry.reason or '')}", "bad")
+        if result.landing is not None:
+            yield from _failed_gates(result.landing, f" --into {quote(entry.base)}")
         yield text(f"Your work is kept in {result.path}", "note")
         yield text(f"To go on: rook merge resolve {entry.id}")
         return
@@ -348,7 +361,7 @@ def _opened(result: Resolving) -> Iterator[Block]:
 def _conflict(file: ConflictedPath, entry: Entry) -> Iterator[Cell]:
     yield line((one_line(file.path), "bold"), (f" ({file.kind})", "dim"))
     for name, side in ((entry.base, file.base), (entry.branch, file.branch)):
-        yield from _side(one_line(name), side)
+        yield from _side(one_line(name), side, what_it_did(file, side))
     for tried in file.tried:
         if tried.tier != "human":
             yield from _wrapped(f"{tried.tier} {tried.outcome} it: {one_line(tried.why)}", "dim")
@@ -361,9 +374,8 @@ def _wrapped(content: str, style: str = "") -> Iterator[Cell]:
         yield (row, style)
 
 
-def _side(name: str, side: SideView) -> Iterator[Cell]:
+def _side(name: str, side: SideView, did: str) -> Iterator[Cell]:
     counts = "" if side.added is None else f" (+{side.added} -{side.deleted})"
-    did = "left it as it was" if side.did == "nothing" else f"{side.did} it"
     yield f"  {name} {did}{counts}"
     for commit in side.commits:
         yield line("    ", short(commit.commit), f" {one_line(commit.subject, 60)}")

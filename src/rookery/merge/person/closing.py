@@ -9,6 +9,7 @@ import os
 
 from rookery.base.errors import InvalidState, RookError
 from rookery.config import steps
+from rookery.merge import service
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED, HUMAN, LANDED, UNDONE, WAITING, Entry
@@ -47,7 +48,9 @@ def pick_up(merger: Merger, base: str) -> None:
         commit = handback.finished(merger, conflict)
         if isinstance(commit, str) and commit != conflict.judged:
             with merger.ctx.db.write() as db:
-                merger.change(merges.get(db, entry.id), "retry", kind=None, reason=None, files=())
+                newest = merges.newest(db, entry.branch, entry.base)
+                if newest is not None and newest.id == entry.id and newest.state == FAILED:
+                    service.queue_again(merger, newest)
 
 
 def is_left(merger: Merger, conflict: OpenConflict) -> bool:
@@ -100,7 +103,7 @@ def give_back(merger: Merger, entry: Entry, conflict: OpenConflict) -> None:
     if conflict.was["state"] == FAILED:
         merger.change(entry, "fail", **was)
     else:
-        merger.change(entry, "retry", kind=None, reason=None, files=())
+        service.queue_again(merger, entry)
 
 
 def save(merger: Merger, conflict: OpenConflict) -> str | None:

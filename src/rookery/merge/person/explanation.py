@@ -8,10 +8,11 @@ from rookery.base.text import as_utf8, one_line
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.merge.model import RESOLVED, Entry, FileOutcome
+from rookery.merge.person import renames
 from rookery.merge.person.model import ConflictedPath, OpenConflict, Resolving, SideCommit, SideView, Tried
 from rookery.merge.tiers.case import Case
 from rookery.tasks import store as tasks
-from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
+from rookery.vcs.git.merge_tree import REGULAR, RENAME_RENAME, Conflict, Side
 from rookery.vcs.git.repository import LITERAL, LOG
 
 _MOST_COMMITS = 5
@@ -23,7 +24,7 @@ _TAKE_ONE = "`git checkout --ours -- FILE` takes the base's, `--theirs` the bran
 _HOW = {
     "content": "edit it: all between <<<<<<< and >>>>>>>; then `git add FILE`",
     "add/add": "both added it: edit it; then `git add FILE`",
-    "rename/rename": "both sides renamed one file: `git add` the name that stays, `git rm` each other",
+    RENAME_RENAME: "both sides renamed one file: `git add` the name that stays, `git rm` each other",
     SUBMODULE: "`git update-index --cacheinfo 160000,COMMIT,FILE` takes a commit of it",
 }
 
@@ -31,18 +32,19 @@ _HOW = {
 def explain(merger: Merger, entry: Entry, conflict: OpenConflict, case: Case) -> tuple[ConflictedPath, ...]:
     """What both sides did to each file that is in conflict. `case` is the merge as it was opened."""
     fork = merger.merging.fork_point(conflict.ours, conflict.theirs) or conflict.ours
+    renamed = renames.find(merger, fork, conflict.ours, conflict.theirs)
     tried: dict[str, dict[str, FileOutcome]] = {}
     for outcome in (*merges.outcomes(merger.ctx.db, entry.id), *case.outcomes):
         tried.setdefault(as_utf8(outcome.path), {})[outcome.tier] = outcome
     explained = []
     for one in [one for one in case.conflicts if one.path in conflict.files][:_MOST_FILES]:
-        kind = kind_of(merger, one)
+        kind, old = kind_of(merger, one), renamed.old_name(one.path)
         explained.append(
             ConflictedPath(
                 as_utf8(one.path),
                 kind,
-                _side(merger, one.path, fork, conflict.ours, one.base, one.ours),
-                _side(merger, one.path, fork, conflict.theirs, one.base, one.theirs),
+                _side(merger, one, one.ours, fork, conflict.ours, old, renamed.ours.get(old, old)),
+                _side(merger, one, one.theirs, fork, conflict.theirs, old, renamed.theirs.get(old, old)),
                 _tried(tried.get(as_utf8(one.path), {}).values()),
                 _HOW.get(kind, _TAKE_ONE if one.ours and one.theirs else _KEEP_OR_NOT),
             )
@@ -71,13 +73,24 @@ def kind_of(merger: Merger, conflict: Conflict) -> str:
     return MODE if is_same and len(modes) > 1 else conflict.kind
 
 
-def _side(merger: Merger, path: str, fork: str, tip: str, before: Side | None, now: Side | None) -> SideView:
+def _side(merger: Merger, one: Conflict, now: Side | None, fork: str, tip: str, old: str, new: str) -> SideView:
+    """What a side did to a file. `old` and `new` are its names at the fork and at the side's tip."""
+    files, before, path = merger.merging.files, one.base, one.path
+    if old != path != new and path in files(tip, [path]):
+        old = new = path  # another file, which this side put where the other one renamed its file to
+    if old != path or new != path:
+        before, now = files(fork, [old]).get(old), files(tip, [new]).get(new)
     added, deleted = _counts(merger, before, now)
-    words = ("-z", "--no-patch", "--format=tformat:%H%x00%s", "--first-parent", "-m", tip, f"^{fork}", "--", path)
+    paths = dict.fromkeys((path, old, new))
+    words = ("-z", "--no-patch", "--format=tformat:%H%x00%s", "--first-parent", "-m", tip, f"^{fork}", "--", *paths)
     fields = merger.merging.store.read_list(*LOG, *words, env=LITERAL)
     rows = list(zip(fields[::2], fields[1::2], strict=True))
     commits = tuple(_commit(merger, *row) for row in rows[:_MOST_COMMITS])
-    return SideView(_did(before, now), added, deleted, commits, max(0, len(rows) - _MOST_COMMITS))
+    did = "renamed" if old != new and now is not None else _did(before, now)
+    more = max(0, len(rows) - _MOST_COMMITS)
+    if old == path == new:
+        return SideView(did, added, deleted, commits, more)
+    return SideView(did, added, deleted, commits, more, as_utf8(old), None if now is None else as_utf8(new))
 
 
 def _commit(merger: Merger, commit: str, subject: str) -> SideCommit:
@@ -129,7 +142,7 @@ def describe(file: ConflictedPath, entry: Entry) -> list[str]:
     lines = []
     for name, side in ((entry.base, file.base), (entry.branch, file.branch)):
         counts = "" if side.added is None else f" (+{side.added} -{side.deleted} lines)"
-        lines.append(f"- {one_line(name)} {_sentence(side.did)}{counts}")
+        lines.append(f"- {one_line(name)} {what_it_did(file, side)}{counts}")
         for commit in side.commits:
             landed = f" ({landing_of(commit)})" if commit.branch else ""
             lines.append(f"  - {commit.commit[:12]} {commit.subject}{landed}")
@@ -146,8 +159,15 @@ def landing_of(commit: SideCommit) -> str:
     return f"landed {one_line(commit.branch or '')}{agent}{task}"
 
 
-def _sentence(did: str) -> str:
-    return "left it as it was" if did == "nothing" else f"{did} it"
+def what_it_did(file: ConflictedPath, side: SideView) -> str:
+    """What a side did to a file, as the end of a sentence."""
+    if side.did == "renamed" and side.new_path == file.path:
+        return f"renamed it from {one_line(side.old_path or '')}"
+    if side.did == "renamed":
+        old = "it" if side.old_path == file.path else one_line(side.old_path or "")
+        return f"renamed {old} to {one_line(side.new_path or '')}"
+    did = "left it as it was" if side.did == "nothing" else f"{side.did} it"
+    return f"{did}, as {one_line(side.old_path)}" if side.old_path not in (None, file.path) else did
 
 
 def how_to_finish(entry: Entry) -> Sequence[str]:

@@ -22,7 +22,7 @@ from rookery.merge.landing.history import Start, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import HUMAN, RESOLVED, SQUASH, Entry, FileOutcome
 from rookery.merge.model import REBASE as REBASED
-from rookery.merge.person import store
+from rookery.merge.person import renames, store
 from rookery.merge.person.model import LostLine, OpenConflict, place_of, shown_place
 from rookery.merge.resolve import loss
 from rookery.merge.resolve.markers import has_markers
@@ -123,6 +123,8 @@ def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
         return Unfinished(f"nothing is committed in {place}", again)
     if not contains(conflict.theirs, head) or not contains(conflict.ours, head):
         missing = "the branch" if contains(conflict.ours, head) else "the base"
+        if missing == "the base":
+            again = f"`{git_there} checkout --detach {conflict.ours[:12]}`, then {again}"
         return Unfinished(f"what is committed in {place} is no merge: it does not contain {missing}", again)
     return head
 
@@ -150,6 +152,7 @@ def judge(merger: Merger, conflict: OpenConflict, entry: Entry, commit: str) -> 
     case, conflicts = _opened(merger, conflict, entry, commit)
     beyond = set(merger.merging.changed_paths([(case.tree, commit)])[0]) - {one.path for one in conflicts}
     after = merger.merging.files(commit)
+    conflicts = renames.join(merger, conflicts, case.onto, case.entry.tip, after)
     outcomes, problems, lost = [], [], []
     for one in (*conflicts, *conflicts_at(merger, case, beyond)):
         result = after.get(one.path)
@@ -225,8 +228,13 @@ def why_held(judgement: Judgement, conflict: OpenConflict, commit: str) -> str:
         more = f", and {len(judgement.problems) - 1} more files" if len(judgement.problems) > 1 else ""
         return f"{one_line(path)}: {why}{more}"
     if judgement.lost and conflict.accepted != commit:
-        return f"it leaves out {len(judgement.lost)} lines of one side or the other"
+        return f"it leaves out {changes(judgement.lost)} of one side or the other"
     return ""
+
+
+def changes(lost: Sequence[LostLine]) -> str:
+    """How many lines are left out that a side put in, or are back that one took out."""
+    return f"{len(lost)} change{'s' * (len(lost) != 1)}"
 
 
 def hand_in(merger: Merger, entry: Entry, conflict: OpenConflict, commit: str) -> Handed | Unfinished | Again:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.config import layout
-from rookery.merge.model import Entry
+from rookery.merge.model import Entry, Outcome
 
 MAKING, READY, CLOSING = "making", "ready", "closing"
 """How far the worktree is: no person was told of it before it is ready."""
@@ -91,6 +91,10 @@ class SideView(Record):
     commits: tuple[SideCommit, ...]
     more: int = 0
     """How many further commits touched it."""
+    old_path: str | None = None
+    """Its name before, if a side renamed it."""
+    new_path: str | None = None
+    """Its name on this side, if a side renamed it, and it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,8 @@ class Resolving(Record):
     """Lines that the landed result leaves out, as a person has accepted."""
     rescue: str | None = None
     """The whole name of the ref that keeps work which was not handed back."""
+    landing: Outcome | None = None
+    """What `--done` did, with the gates that failed and the push that followed."""
 
     @property
     def id(self) -> str:

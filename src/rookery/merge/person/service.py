@@ -15,7 +15,7 @@ from rookery.base.errors import InvalidState, Refused, RookError
 from rookery.base.text import as_utf8, one_line
 from rookery.config import steps
 from rookery.config.environ import HUMAN as PERSON
-from rookery.merge import queue, service
+from rookery.merge import push, queue, service
 from rookery.merge import store as merges
 from rookery.merge.landing.candidate import commit_case, merge
 from rookery.merge.merger import Merger
@@ -133,13 +133,17 @@ def _check_open(merger: Merger, entry: Entry) -> Entry:
         hints = {CANCELLED: f"`rook merge retry {entry.id}` queues it again", LANDED: f"`rook merge undo {entry.id}`"}
         hint = hints.get(entry.state, "`rook merge list --all` shows what becomes of it")
         raise InvalidState(f"{entry.branch} is {entry.state}: there is no conflict to resolve", hint=hint)
-    newest = merges.newest(merger.ctx.db, entry.branch, entry.base)
-    if newest is not None and newest.id != entry.id and newest.is_open:
-        raise InvalidState(f"{entry.branch} is queued again", hint=f"`rook merge resolve {newest.id}`")
+    _check_newest(merger, entry)
     tip = merger.merging.tip(entry.branch)
     if tip is None:
         raise InvalidState(f"there is no branch {entry.branch} any more", hint=f"its commit was {entry.tip}")
     return entry.replace(tip=tip)
+
+
+def _check_newest(merger: Merger, entry: Entry) -> None:
+    newest = merges.newest(merger.ctx.db, entry.branch, entry.base)
+    if newest is not None and newest.id != entry.id and newest.is_open:
+        raise InvalidState(f"{entry.branch} is queued again", hint=f"`rook merge resolve {newest.id}`")
 
 
 def _try_again(entry: Entry) -> str:
@@ -240,7 +244,10 @@ def _notes(merger: Merger, entry: Entry, conflict: OpenConflict) -> tuple[str, .
     """What a person has to know of a conflict that is open already."""
     notes = [f"opened by {conflict.opened_by} at {conflict.opened_at}"]
     commit = handback.finished(merger, conflict)
-    notes.append(commit.reason if isinstance(commit, Unfinished) else f"{commit[:12]} is committed there")
+    if isinstance(commit, Unfinished):
+        notes += [commit.reason, commit.hint]
+    else:
+        notes.append(f"{commit[:12]} is committed there")
     if entry.state == FAILED:
         notes.append(f"it did not land: {entry.reason}")
     if merger.merging.tip(entry.base) != conflict.base_commit:
@@ -260,6 +267,7 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
         raise InvalidState(
             f"{entry.branch} was taken out of the queue", hint=f"`rook merge retry {entry.id}` puts it back"
         )
+    _check_newest(merger, entry)
     commit = handback.finished(merger, conflict)
     if isinstance(commit, Unfinished):
         entry = merges.get(merger.ctx.db, entry.id)
@@ -273,12 +281,12 @@ def hand_back(merger: Merger, text: str, *, accept_loss: bool) -> Resolving:
             store.update(db, entry.id, accepted=commit)
         entry = merges.get(db, entry.id)
         if entry.state == FAILED:
-            merger.change(entry, "retry", kind=None, reason=None, files=())
+            service.queue_again(merger, entry)
     steps.reached("resolution handed back")
-    queue.work(merger, entry.base, {entry.id})
+    landing = push.after_landing(merger, queue.work(merger, entry.base, {entry.id}))
     entry = merges.get(merger.ctx.db, entry.id)
     status = HAS_LANDED if entry.state == LANDED else NOT_LANDED
-    return Resolving(entry, status, place_of(merger.ctx.root, entry.id), lost=judgement.lost)
+    return Resolving(entry, status, place_of(merger.ctx.root, entry.id), lost=judgement.lost, landing=landing)
 
 
 def _has_landed(entry: Entry) -> bool:
@@ -299,7 +307,7 @@ def _check(
         more = len(judgement.lost) - _SHOWN_LINES
         shown += f"\n  and {more} more" if more > 0 else ""
         raise InvalidState(
-            f"what is committed leaves out {len(judgement.lost)} lines of one side or the other:\n{shown}",
+            f"what is committed leaves out {handback.changes(judgement.lost)} of one side or the other:\n{shown}",
             hint=f"if that is meant: `rook merge resolve {entry.id} --done --accept-loss`",
         )
 

@@ -10,6 +10,7 @@ from rookery.base.record import Record
 CONTENT = "content"
 ADD_ADD = "add/add"
 MODIFY_DELETE = "modify/delete"
+RENAME_RENAME = "rename/rename"
 UNRELATED = "unrelated histories"
 REGULAR = ("100644", "100755")
 _KINDS = {"contents": CONTENT}

@@ -36,6 +36,10 @@ _SHA1 = 40
 """How long the ids of a repository with SHA-1 are; those with SHA-256 are longer."""
 
 
+_MOST_RENAMES = "-l7000"
+"""As many as `git merge` compares."""
+
+
 class CannotMerge(Refused):
     """This git cannot merge without a checkout."""
 
@@ -207,6 +211,12 @@ class Merging(Moving):
                 listed = changes[lines[-1]] = []
             listed.append(parse_change(words, path))
         return [changes.get(head, []) for head in heads]
+
+    def renames(self, old: str, new: str) -> dict[str, str]:
+        """The old names and the new ones of what git takes for renamed between two commits."""
+        words = ("--find-renames", _MOST_RENAMES, "--diff-filter=R", "--name-status", "--no-commit-id")
+        fields = self.store.read_list("diff-tree", "-r", "-z", *words, old, new)
+        return dict(zip(fields[1::3], fields[2::3], strict=True))
 
     def _trees(self, commits: Sequence[str]) -> dict[str, str]:
         wanted = list(dict.fromkeys(commits))
