@@ -126,3 +126,59 @@ def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     assert yard.merge("undo", "one").status == 0
     assert git(yard.folder, "status", "--porcelain") == ""
     assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "invalid_id"
+
+
+def _task(yard: Yard, title: str, at: str = "main", **files: str) -> tuple[str, str]:
+    """A task that was begun by hand, and its branch with a commit."""
+    task = str(yard.rook.json("task", "create", title).data["id"])
+    branch = str(yard.rook.json("task", "start", task, "--base", at).data["branch"])
+    git(yard.folder, "switch", "-q", branch)
+    yard.commit(**files)
+    git(yard.folder, "switch", "-q", "main")
+    return task, branch
+
+
+def _state(yard: Yard, task: str) -> str:
+    return str(yard.rook.json("task", "get", task).data["state"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+@pytest.mark.parametrize("step", ["", "undo moved"])
+def test_work_that_came_with_a_landing_goes_with_it(yard: Yard, strategy: str, step: str) -> None:
+    """The branch was built on that of another task, and landed first."""
+    yard.settings(f"merge:\n  strategy: {strategy}\n")
+    lower, below = _task(yard, "Lower", a_txt="a\n")
+    upper, above = _task(yard, "Upper", at=below, b_txt="b\n")
+    other, _ = _task(yard, "Other", c_txt="c\n")
+    assert yard.merge("--branch", f"rook/human/{other}").status == 0
+    assert yard.merge("--branch", above).status == 0
+    assert yard.merge("--branch", below).status == 0  # it was there
+    assert _state(yard, lower) == "COMPLETED"
+    git(yard.folder, "branch", "-q", "-D", below)
+    if step:
+        yard.killed(step, "merge", "undo", above)
+        yard.wait_for_loop()
+    else:
+        plan = yard.merge("undo", above, "--dry-run").data
+        assert [(task["id"], task["came_with"]) for task in plan["tasks"]] == [(upper, False), (lower, True)]
+        undone = yard.merge("undo", above).data
+        assert undone["tasks"] == plan["tasks"]
+    assert git(yard.folder, "ls-tree", "--name-only", "main").split() == ["README.md", "c.txt"]
+    assert [_state(yard, task) for task in (upper, lower, other)] == ["PENDING", "PENDING", "COMPLETED"]
+    assert yard.merge("--branch", below).status == 0
+    assert yard.show("a.txt") == "a"
+    assert [_state(yard, task) for task in (upper, lower, other)] == ["PENDING", "COMPLETED", "COMPLETED"]
+
+
+@pytest.mark.slow
+def test_a_task_stays_completed_while_another_base_has_its_work(yard: Yard) -> None:
+    git(yard.folder, "branch", "release")
+    task, branch = _task(yard, "Work", a_txt="a\n")
+    (first,) = yard.merge("--branch", branch, "--into", "release").data["entries"]
+    (second,) = yard.merge("--branch", branch).data["entries"]
+    assert yard.merge("undo", first["id"], "--dry-run").data["tasks"] == []
+    assert yard.merge("undo", first["id"]).data["tasks"] == []
+    assert _state(yard, task) == "COMPLETED"
+    assert [one["id"] for one in yard.merge("undo", second["id"]).data["tasks"]] == [task]
+    assert _state(yard, task) == "PENDING"

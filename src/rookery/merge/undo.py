@@ -24,16 +24,17 @@ from rookery.merge.undo_plan import (
     MOVED_BACK,
     REVERTED,
     Removal,
-    ReopenedTask,
     Undo,
     UndoMessage,
     Undone,
     check_ended,
-    count_commits,
     describe,
+    look_at,
     remove,
+    reopened_tasks,
     together,
 )
+from rookery.tasks import store as tasks
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.ref_names import RESCUE_UNDO, SAVED, UNDOINGS, undone_name
 
@@ -105,13 +106,13 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         raise UndoChanged(f"{base} has moved")
     if any(how == REVERTED for _, how, _ in removals) or _is_within_a_batch(merger, new):
         _gate(merger, removals, new, tip)
-    counts = count_commits(merger, removals)
+    found = look_at(merger, merging.store, removals, {})
     kept: dict[str, str] = {}
     for entry, *_ in removals:
         kept |= {RESCUE_UNDO + entry.id: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip}
     keep_refs(merging.store, kept)
     with leases.writing(merger, lease) as db:  # the gates may have taken long
-        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, counts=counts))
+        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, found))
         for entry, *_ in removals:
             store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
@@ -124,9 +125,10 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
             why = ", ".join(entry.branch for entry, *_ in removals)
             merging.move(base, new, tip, f"undo {why}", fence=lease.fence)
             steps.reached("undo moved")
-            _restore_branches(merger, removals)
+            for entry, *_ in removals:
+                _restore_branches(merger, entry, found[entry.id].bereft)
             with leases.writing(merger, lease):
-                parts = [_record(merger, entry, how) for entry, how, _ in removals]
+                parts = [_record(merger, entry, how, found[entry.id].bereft) for entry, how, _ in removals]
                 undone = together([*parts, Undo(withdrawn=_withdraw(merger, plan))])
             steps.reached("undo written")
     except RookError:
@@ -137,7 +139,7 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         if undone is not None:
             merging.settle()
     landings = [
-        Undone(one.entry, how, counts[entry.id], commit, SAVED + RESCUE_UNDO + entry.id)
+        Undone(one.entry, how, found[entry.id].commits, commit, SAVED + RESCUE_UNDO + entry.id)
         for one, (entry, how, commit) in zip(undone.landings, removals, strict=True)
     ]
     return undone.replace(run_id=plan.run_id, landings=tuple(landings))
@@ -173,29 +175,27 @@ def _withdraw(merger: Merger, plan: Undo) -> tuple[Entry, ...]:
     )
 
 
-def _restore_branches(merger: Merger, removals: Sequence[Removal]) -> None:
+def _restore_branches(merger: Merger, entry: Entry, bereft: Sequence[str]) -> None:
     """Branches that were removed because the base contained them are needed again."""
-    for entry, *_ in removals:
-        _restore_branch(merger, entry)
+    found = tasks.get_many(merger.ctx.db, bereft).values()
+    tips = {str(task.branch): str(task.commit) for task in found if task.branch and task.commit}
+    for branch, tip in (tips | {entry.branch: entry.tip}).items():
+        if merger.merging.tip(branch) is None:
+            try:
+                merger.vcs.create_branch(branch, tip)
+            except ProgramFailed as error:  # another branch has a name that leaves no room for it; a ref keeps its work
+                merger.say(f"cannot restore {branch}: {error.message}\n")
 
 
-def _restore_branch(merger: Merger, entry: Entry) -> None:
-    if merger.merging.tip(entry.branch) is None:
-        try:
-            merger.vcs.create_branch(entry.branch, entry.tip)
-        except ProgramFailed as error:  # another branch has a name that leaves no room for it; a ref keeps its work
-            merger.say(f"cannot restore {entry.branch}: {error.message}\n")
-
-
-def _record(merger: Merger, entry: Entry, how: str) -> Undo:
+def _record(merger: Merger, entry: Entry, how: str, bereft: Sequence[str]) -> Undo:
     """Within a transaction: what is undone, with the tasks that are open again and the messages that were sent."""
     undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
-    opened = completion.reopen_task(merger, undone)
+    opened = completion.reopen_tasks(merger, bereft)
     names = messages.tell_undone(merger, undone, is_task_reopened=any(task.id == entry.task_id for task in opened))
     subject = messages.undone_subject(undone)
     return Undo(
         landings=(Undone(undone, how, 0),),
-        tasks=tuple(ReopenedTask(entry.id, task.id, task.title, task.id != entry.task_id) for task in opened),
+        tasks=tuple(reopened_tasks(entry, opened, bereft)),
         mail=tuple(UndoMessage(entry.id, name, subject) for name in names),
     )
 
@@ -203,9 +203,10 @@ def _record(merger: Merger, entry: Entry, how: str) -> Undo:
 def recover(merger: Merger, lease: Lease) -> None:
     """Settle an undo that was cut off, by what git says of the base."""
     merging = merger.merging
-    for entry in store.undoing(merger.ctx.db):
-        if entry.base != lease.base:
-            continue
+    entries = [entry for entry in store.undoing(merger.ctx.db) if entry.base == lease.base]
+    at = merging.tip(lease.base)
+    found = completion.find_bereft(merger, merging.store, entries, {} if at is None else {lease.base: at})
+    for entry in entries:
         tip, candidate = merging.tip(entry.base), str(entry.candidate)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
         has_moved = tip is not None and new is not None and merging.store.contains(new, tip)
@@ -215,10 +216,10 @@ def recover(merger: Merger, lease: Lease) -> None:
         if how == MOVED_BACK:
             has_moved = has_moved and not merging.store.contains(candidate, str(tip))
         if has_moved:  # before the rows: after a kill in between, the next recovery gets here again
-            _restore_branch(merger, entry)
+            _restore_branches(merger, entry, found[entry.id])
         with leases.writing(merger, lease) as db:
             if has_moved:
-                _record(merger, entry, how)
+                _record(merger, entry, how, found[entry.id])
             else:
                 store.mark_undoing(db, entry, None)
 

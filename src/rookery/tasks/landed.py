@@ -129,17 +129,17 @@ def find_uncommitted(ctx: Context, repository: Vcs, branch: str) -> str:
 
 def _why_unlanded(ctx: Context, repository: Vcs, task: Task, tip: str) -> str:
     branch = str(task.branch)
-    bases = _bases(ctx, repository, branch)
-    if not bases:
+    compared = bases(ctx, repository, branch)
+    if not compared:
         return f"there is no base to compare {branch} with; set project.base"
-    for base in bases:
+    for base in compared:
         with suppress(UnknownRevision):  # the commit was removed from the repository, so no base has it
             if repository.has_landed(tip, base, evidence=evidence(ctx.db, branch, base, task.start_commit)):
                 return ""
-    return f"{branch} is at {tip[:12]}, which {bases[0]} lacks or has reverted"
+    return f"{branch} is at {tip[:12]}, which {compared[0]} lacks or has reverted"
 
 
-def _bases(ctx: Context, repository: Vcs, branch: str) -> list[str]:
+def bases(ctx: Context, repository: Vcs, branch: str) -> list[str]:
     """Where a branch may have landed: the project's base, and where we landed it; the branch itself is none."""
     named = (ctx.config.project.base or repository.default_branch(), *landed_store.bases(ctx.db, branch))
     return [base for base in dict.fromkeys(named) if base and base != branch and repository.branch_tip(base)]
