@@ -75,6 +75,22 @@ def test_a_reversal_has_to_pass_the_gates(yard: Yard) -> None:
 
 
 @pytest.mark.slow
+def test_a_gate_that_the_base_fails_already_does_not_hold_an_undo(yard: Yard) -> None:
+    """Two landings that break it could not be undone one after the other."""
+    yard.branch("one", one_txt="1\n")
+    yard.branch("two", two_txt="2\n")
+    for name in ("one", "two"):
+        assert yard.merge("--branch", name).status == 0
+    yard.settings("", "! test -e one.txt && ! test -e two.txt", "test -e two.txt || test -e one.txt")
+    assert yard.merge("undo", "one").data["landings"][0]["how"] == "reverted"
+    assert git(yard.folder, "ls-tree", "--name-only", "main").split() == ["README.md", "two.txt"]
+    yard.commit(three_txt="3\n")
+    assert "does not pass g2" in yard.merge("undo", "two").error["message"]  # the base passes that one
+    assert yard.states() == {"one": "undone", "two": "landed"}
+    yard.assert_tidy()
+
+
+@pytest.mark.slow
 def test_a_step_within_a_batch_is_gated_before_the_base_goes_back_to_it(yard: Yard) -> None:
     """The base never was there, only beyond it."""
     yard.settings("", "! test -e a.txt || test -e b.txt")
