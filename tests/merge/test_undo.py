@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conftest import git
+from rookery.base.errors import Refused
+from rookery.merge import store, undo, undo_plan
 
+from .terminal import Terminal
 from .yard import Yard
 
 
@@ -198,3 +201,52 @@ def test_a_task_stays_completed_while_another_base_has_its_work(yard: Yard) -> N
     assert _state(yard, task) == "COMPLETED"
     assert [one["id"] for one in yard.merge("undo", second["id"]).data["tasks"]] == [task]
     assert _state(yard, task) == "PENDING"
+
+
+@pytest.mark.slow
+def test_one_landing_is_shown_and_asked_on_a_terminal(yard: Yard) -> None:
+    before = yard.main()
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 0
+    landed, question = yard.main(), "Undo this? [y/N]: "
+    yard.wait_for_loop()
+    for answer, status, tip in (("n\n", 1, landed), ("y\n", 0, before)):
+        terminal = Terminal(yard.folder, "merge", "undo", "work", ROOKERY_DAEMON="off")
+        terminal.wait_for_question(question=question)
+        assert "moved back" in terminal.shown
+        assert yard.main() == landed
+        terminal.type(answer)
+        assert (terminal.end(), yard.main()) == (status, tip)
+    assert yard.merge("--branch", "work").status == 0
+    terminal = Terminal(yard.folder, "merge", "undo", "work", "--yes", ROOKERY_DAEMON="off")
+    assert (terminal.end(), yard.main()) == (0, before)
+    assert question not in terminal.shown
+
+
+@pytest.mark.slow
+def test_a_refusal_says_which_bases_are_undone_before_it(yard: Yard) -> None:
+    git(yard.folder, "branch", "release")
+    for name in ("one", "two", "later"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+    ids = [yard.merge("--branch", "one", "--into", "release").data["entries"][0]["id"]]
+    ids.append(yard.merge("--branch", "two").data["entries"][0]["id"])
+    merger = yard.merger()
+    answers: list[bool] = []
+
+    def make() -> undo_plan.Undo:
+        entries = [store.get(merger.ctx.db, merge_id) for merge_id in ids]
+        return undo_plan.together(undo_plan.plan_landing(merger, entry) for entry in entries if entry.state == "landed")
+
+    def agree(_plan: undo_plan.Undo) -> bool:
+        answers.append(not answers)
+        if answers == [True]:
+            assert yard.merge("--branch", "later").status == 0  # so that the second cannot be moved back
+        return answers[-1]
+
+    try:
+        with pytest.raises(Refused) as refused:
+            undo.undo(merger, make, agree)
+        assert refused.value.message == "nothing more was undone; on release everything is undone"
+    finally:
+        merger.ctx.db.close()
+    assert yard.states() == {"one": "undone", "two": "landed", "later": "landed"}

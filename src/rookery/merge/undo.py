@@ -56,12 +56,12 @@ def undo(merger: Merger, make: Callable[[], Undo], agree: Callable[[Undo], bool]
     """
     done: list[Undo] = []
     for left in reversed(range(_TRIES)):
-        plan = make()
-        if not plan.bases:
-            break
-        if not agree(plan):
-            raise _after(done, Refused("nothing was undone", code="declined"))
         try:
+            plan = make()
+            if not plan.bases:
+                break
+            if not agree(plan):
+                raise Refused(f"nothing {'more ' if done else ''}was undone", code="declined")
             for base in plan.bases:
                 done.append(_undo_base(merger, plan.on(base), make))  # noqa: PERF401 - errors tell of those done
             break
