@@ -22,7 +22,7 @@ from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.ref_names import HEADS
+from rookery.vcs.ref_names import HEADS, bring_back
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
 
@@ -219,6 +219,8 @@ def remove(merging: Merging, entries: Sequence[Entry], *, is_alone: bool = False
         if reason:
             if is_alone:
                 hint = f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task"
+                if merging.tip(entry.branch) is None:
+                    hint = f"{bring_back(entry.branch, entry.tip)}; then {hint}"
                 raise InvalidState(f"{entry.branch}: {reason}", hint=hint)
             kept.append(Kept(entry, reason))
             continue
