@@ -10,6 +10,7 @@ import pytest
 from process_tools import Mark
 from rookery.base.errors import ProgramFailed
 from rookery.processes.process import in_background, run
+from rookery.processes.proctable import pids_with
 from rookery.processes.proctree import end_tree
 from support import child_environ, wait_until
 
@@ -109,6 +110,40 @@ print("alive")
 def test_in_the_background_children_can_be_interrupted_and_we_cannot() -> None:
     done = run(_python(_IN_THE_BACKGROUND), env=child_environ())
     assert done.stdout.split() == ["-2", "-2", "alive"]
+
+
+_INTERRUPTED_AT_ANY_TIME = """
+import os, random, signal, threading, time
+from rookery.processes.process import in_background, run
+
+def interrupt_after(seconds):
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGINT)
+    while not over.wait(1):  # Python looks for a signal before it waits: one that came between was not seen
+        os.kill(os.getpid(), signal.SIGINT)
+
+def beside(argv):
+    with in_background(argv) as finish:
+        finish()
+
+chance = random.Random(1)
+for number in range(200):
+    over = threading.Event()
+    thread = threading.Thread(target=interrupt_after, args=(chance.random() * 0.006,))
+    try:
+        thread.start()
+        (run, beside)[number % 2](["sleep", "300"])
+    except KeyboardInterrupt:
+        over.set()
+    thread.join()
+"""
+
+
+@pytest.mark.slow
+def test_no_child_survives_an_interrupt_whenever_it_comes(mark: Mark) -> None:
+    """Also while it is being started: a git that went on would move a branch that we have put back."""
+    run(_python(_INTERRUPTED_AT_ANY_TIME), env=child_environ() | dict(mark.env))
+    assert pids_with(*mark.pair) == set()
 
 
 def test_two_programs_run_at_once(tmp_path: Path) -> None:

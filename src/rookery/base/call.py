@@ -16,12 +16,14 @@ import fcntl
 import io
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Lock, local
+from threading import Lock, current_thread, local, main_thread
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
@@ -164,6 +166,26 @@ def check_interrupted() -> float:
         return 0.0
     call.check()
     return call.wait_while_stopped()
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let a signal that interrupts this process wait for the end of the block, which is short.
+
+    In threads that no signal interrupts, nothing has to wait.
+    """
+    handler = signal.getsignal(signal.SIGINT) if current_thread() is main_thread() else None
+    if not callable(handler):  # ignored, or it ends the process
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            handler(*held[0])
 
 
 def note_writing(is_writing: bool) -> None:

@@ -32,12 +32,17 @@ def start(
 ) -> Child:
     """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - the child closes it
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = start_process(argv, cwd, env, subprocess.PIPE if talks else encode(stdin), stderr=errors)
-    except ProgramFailed:
+        with calls.interrupts_held():
+            process = start_process(argv, cwd, env, subprocess.PIPE if talks else encode(stdin), stderr=errors)
+        return Child(argv[0], process, errors)
+    except BaseException:
+        if process is not None:
+            kill_group(process)
+            process.wait()
         errors.close()
         raise
-    return Child(argv[0], process, errors)
 
 
 class Child:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 from rookery.base import call as calls
@@ -67,8 +68,8 @@ def run(
 
     `watch` is called with its error output, as it comes.
     """
-    child = start_process(argv, cwd, env, encode(stdin), stderr=subprocess.PIPE)
-    finished = _finish(argv, child, timeout, watch)
+    with _Running(argv, cwd, env, encode(stdin)) as child:
+        finished = _finish(argv, child, timeout, watch)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_output}")
     return finished
@@ -83,8 +84,8 @@ def run_bytes(
     stdin: bytes = b"",
 ) -> bytes:
     """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
-    child = start_process(argv, cwd, env, stdin, stderr=subprocess.PIPE)
-    out, err = _read_to_end(argv, child, timeout)
+    with _Running(argv, cwd, env, stdin) as child:
+        out, err = _read_to_end(argv, child, timeout)
     if child.returncode != 0:
         reason = err.decode("utf-8", "replace").strip()
         raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {reason}")
@@ -104,12 +105,35 @@ def in_background(
 
     It may raise ProgramFailed, as `run` does. A program that was not waited for is ended with the block.
     """
-    child = start_process(argv, cwd, env, encode(stdin), stderr=subprocess.PIPE)
-    try:
+    with _Running(argv, cwd, env, encode(stdin)) as child:
         yield lambda: _finish(argv, child, timeout)
-    finally:
-        if child.returncode is None:
-            _kill(child)
+
+
+class _Running:
+    """A program that does not outlive the block, also if we are interrupted while it is being started.
+
+    A git that went on would move a branch of which we have seen that it did not move. So this is no generator: between
+    two of its steps an interrupt would leave the program running.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, stdin: bytes | None
+    ) -> None:
+        self._start = partial(start_process, argv, cwd, env, stdin, stderr=subprocess.PIPE)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        try:
+            with calls.interrupts_held():
+                self._child = self._start()
+            return self._child  # noqa: TRY300 - an interrupt just behind `try` would leave it running
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        if self._child is not None and self._child.returncode is None:
+            _kill(self._child)
 
 
 def encode(text: str | None) -> bytes | None:
@@ -192,18 +216,14 @@ def _let_children_be_interrupted() -> None:
 def _read_to_end(
     argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float, watch: Watch | None = None
 ) -> tuple[bytes, bytes]:
-    """Both outputs of a program; it is ended with its group if it takes too long or we are interrupted."""
+    """Both outputs of a program; raises ProgramFailed if it takes too long."""
     # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
     ending = open_pidfd(child.pid)
     try:
         outputs = _read_all(child, ending, time.monotonic() + timeout, watch)
         child.wait(None if ending is not None else timeout)
     except subprocess.TimeoutExpired as error:
-        _kill(child)
         raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
-    except BaseException:
-        _kill(child)
-        raise
     finally:
         if ending is not None:
             os.close(ending)
@@ -212,7 +232,7 @@ def _read_to_end(
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    with child:  # closes its streams
+    with calls.interrupts_held(), child:  # closes its streams
         kill_group(child)
         child.wait()
 
