@@ -20,7 +20,7 @@ from rookery.merge.landing import completion, land, messages
 from rookery.merge.landing.land import checkouts_following
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import QUEUED, UNDOING, WAITING, Entry, MergeBusy
+from rookery.merge.model import LANDED, QUEUED, UNDOING, WAITING, Entry, MergeBusy
 from rookery.merge.undo_plan import (
     MOVED_BACK,
     REVERTED,
@@ -192,6 +192,10 @@ def _record(merger: Merger, entry: Entry, how: str, bereft: Sequence[str]) -> Un
     """Within a transaction: what is undone, with the tasks that are open again and the messages that were sent."""
     undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
     opened = completion.reopen_tasks(merger, bereft)
+    for task_id in {*bereft} - {entry.task_id}:
+        for other in store.select(merger.ctx.db, task_id=task_id, base=entry.base, states=(LANDED,)):
+            if other.base_before is None:  # it came with this one
+                merger.change(other, "undo", reason=f"it had come with {entry.branch}, and went with it")
     names = messages.tell_undone(merger, undone, is_task_reopened=any(task.id == entry.task_id for task in opened))
     subject = messages.undone_subject(undone)
     return Undo(
