@@ -127,9 +127,9 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
             merging.move(base, new, tip, f"undo {why}", fence=lease.fence)
             steps.reached("undo moved")
             for entry, *_ in removals:
-                _restore_branches(merger, entry, found[entry.id].bereft)
+                _restore_branches(merger, entry, found[entry.id].unlanded)
             with leases.writing(merger, lease):
-                parts = [_record(merger, entry, how, found[entry.id].bereft) for entry, how, _ in removals]
+                parts = [_record(merger, entry, how, found[entry.id].unlanded) for entry, how, _ in removals]
                 undone = together([*parts, Undo(withdrawn=_withdraw(merger, plan))])
             steps.reached("undo written")
     except RookError:
@@ -176,9 +176,9 @@ def _withdraw(merger: Merger, plan: Undo) -> tuple[Entry, ...]:
     )
 
 
-def _restore_branches(merger: Merger, entry: Entry, bereft: Sequence[str]) -> None:
+def _restore_branches(merger: Merger, entry: Entry, unlanded: Sequence[str]) -> None:
     """Branches that were removed because the base contained them are needed again."""
-    found = tasks.get_many(merger.ctx.db, bereft).values()
+    found = tasks.get_many(merger.ctx.db, unlanded).values()
     tips = {str(task.branch): str(task.commit) for task in found if task.branch and task.commit}
     for branch, tip in (tips | {entry.branch: entry.tip}).items():
         if merger.merging.tip(branch) is None:
@@ -188,11 +188,11 @@ def _restore_branches(merger: Merger, entry: Entry, bereft: Sequence[str]) -> No
                 merger.say(f"cannot restore {branch}: {error.message}\n")
 
 
-def _record(merger: Merger, entry: Entry, how: str, bereft: Sequence[str]) -> Undo:
+def _record(merger: Merger, entry: Entry, how: str, unlanded: Sequence[str]) -> Undo:
     """Within a transaction: what is undone, with the tasks that are open again and the messages that were sent."""
     undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
-    opened = completion.reopen_tasks(merger, bereft)
-    for task_id in {*bereft} - {entry.task_id}:
+    opened = completion.reopen_tasks(merger, unlanded)
+    for task_id in {*unlanded} - {entry.task_id}:
         for other in store.select(merger.ctx.db, task_id=task_id, base=entry.base, states=(LANDED,)):
             if other.base_before is None:  # it came with this one
                 merger.change(other, "undo", reason=f"it had come with {entry.branch}, and went with it")
@@ -200,7 +200,7 @@ def _record(merger: Merger, entry: Entry, how: str, bereft: Sequence[str]) -> Un
     subject = messages.undone_subject(undone)
     return Undo(
         landings=(Undone(undone, how, 0),),
-        tasks=tuple(reopened_tasks(entry, opened, bereft)),
+        tasks=tuple(reopened_tasks(entry, opened, unlanded)),
         mail=tuple(UndoMessage(entry.id, name, subject) for name in names),
     )
 
@@ -210,7 +210,7 @@ def recover(merger: Merger, lease: Lease) -> None:
     merging = merger.merging
     entries = [entry for entry in store.undoing(merger.ctx.db) if entry.base == lease.base]
     at = merging.tip(lease.base)
-    found = completion.find_bereft(merger, merging.store, entries, {} if at is None else {lease.base: at})
+    found = completion.find_unlanded(merger, merging.store, entries, {} if at is None else {lease.base: at})
     for entry in entries:
         tip, candidate = merging.tip(entry.base), str(entry.candidate)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)

@@ -134,7 +134,7 @@ class Found(NamedTuple):
 
     commits: int
     """How many it had brought onto the base."""
-    bereft: tuple[str, ...]
+    unlanded: tuple[str, ...]
     """The completed tasks whose work is on no base then."""
 
 
@@ -284,10 +284,10 @@ def describe(
     tasks: list[ReopenedTask] = []
     mail: list[UndoMessage] = []
     for entry, *_ in removals:
-        bereft = found[entry.id].bereft
-        line = [task for task in completion.to_reopen(db, bereft) if task.id not in opened]
+        unlanded = found[entry.id].unlanded
+        line = [task for task in completion.to_reopen(db, unlanded) if task.id not in opened]
         opened.update(task.id for task in line)
-        tasks += reopened_tasks(entry, line, bereft)
+        tasks += reopened_tasks(entry, line, unlanded)
         subject = messages.undone_subject(entry)
         mail += [UndoMessage(entry.id, name, subject) for name in messages.concerned(db, entry)]
     return Undo(
@@ -303,15 +303,15 @@ def describe(
     )
 
 
-def reopened_tasks(entry: Entry, line: Iterable[Task], bereft: Collection[str]) -> list[ReopenedTask]:
+def reopened_tasks(entry: Entry, line: Iterable[Task], unlanded: Collection[str]) -> list[ReopenedTask]:
     """How tasks that are opened again are shown."""
-    beside = {*bereft} - {entry.task_id}
-    return [ReopenedTask(entry.id, task.id, task.title, task.id not in bereft, task.id in beside) for task in line]
+    beside = {*unlanded} - {entry.task_id}
+    return [ReopenedTask(entry.id, task.id, task.title, task.id not in unlanded, task.id in beside) for task in line]
 
 
 def look_at(merger: Merger, git: GitStore, removals: Sequence[Removal], tips: Mapping[str, str]) -> dict[str, Found]:
     """What git says of landings that are taken out of one base; `tips` has other bases that are changed before it."""
     after = {**tips, **{entry.base: commit for entry, _, commit in removals}}
-    bereft = completion.find_bereft(merger, git, [entry for entry, *_ in removals], after)
+    unlanded = completion.find_unlanded(merger, git, [entry for entry, *_ in removals], after)
     counts = {entry.id: git.count_commits(str(entry.candidate), str(entry.base_before)) for entry, *_ in removals}
-    return {merge_id: Found(count, bereft[merge_id]) for merge_id, count in counts.items()}
+    return {merge_id: Found(count, unlanded[merge_id]) for merge_id, count in counts.items()}

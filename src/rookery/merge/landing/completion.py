@@ -111,7 +111,7 @@ def _is_on(merger: Merger, task: Task, commit: str, base: str) -> bool:
     return merger.merging.store.find_commit(commit) is not None and is_landed(merger, task.branch or "", commit, base)
 
 
-def find_bereft(
+def find_unlanded(
     merger: Merger, git: GitStore, entries: Sequence[Entry], tips: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
     """For each landing the completed tasks whose work is on no base once all are undone; `tips` has the bases then.
@@ -120,7 +120,7 @@ def find_bereft(
     built on theirs.
     """
     own = {entry.task_id for entry in entries}
-    bereft: dict[str, tuple[str, ...]] = {}
+    unlanded: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         task = tasks.existing(merger.ctx.db, entry.task_id)
         is_own = task is not None and task.state == COMPLETED and not entry.forced
@@ -128,10 +128,10 @@ def find_bereft(
         brought = git.read("rev-list", entry.tip, f"^{entry.base_before}", "--").split()
         beside = [task for task in tasks.completed_with(merger.ctx.db, brought) if task.id not in own]
         works += [(task.id, str(task.branch), str(task.commit), "") for task in beside]
-        bereft[entry.id] = tuple(
+        unlanded[entry.id] = tuple(
             task_id for task_id, branch, tip, but in works if not _stands(merger, git, branch, tip, tips, but)
         )
-    return bereft
+    return unlanded
 
 
 def _stands(merger: Merger, git: GitStore, branch: str, tip: str, tips: Mapping[str, str], but: str) -> bool:
@@ -143,10 +143,10 @@ def _stands(merger: Merger, git: GitStore, branch: str, tip: str, tips: Mapping[
     return False
 
 
-def reopen_tasks(merger: Merger, bereft: Iterable[str]) -> tuple[Task, ...]:
+def reopen_tasks(merger: Merger, unlanded: Iterable[str]) -> tuple[Task, ...]:
     """Within the transaction that undoes a landing: open tasks again. Returns them, with those above them."""
     opened: tuple[Task, ...] = ()
-    for task_id in bereft:
+    for task_id in unlanded:
         try:
             line = to_reopen(merger.ctx.db, (task_id,))
         except Refused as error:  # put away since the undo began: the base has moved, so the task stays as it is
@@ -158,10 +158,10 @@ def reopen_tasks(merger: Merger, bereft: Iterable[str]) -> tuple[Task, ...]:
     return opened
 
 
-def to_reopen(db: Database, bereft: Iterable[str]) -> tuple[Task, ...]:
+def to_reopen(db: Database, unlanded: Iterable[str]) -> tuple[Task, ...]:
     """Those of some tasks that are completed, and those above them that open with them; raises why they cannot."""
     line: dict[str, Task] = {}
-    for task_id in bereft:
+    for task_id in unlanded:
         task = tasks.existing(db, task_id)
         if task is not None and task.state == COMPLETED:
             line |= {one.id: one for one in lifecycle.to_reopen(db, task)}
