@@ -94,6 +94,8 @@ def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) ->
 def test_an_interrupted_merger_leaves_nothing_half_done(yard: Yard, step: str, how: str) -> None:
     prepare(yard)
     run_interrupted(yard.folder, how, step, "merge", "run")
+    assert git(yard.folder, "status", "--porcelain").splitlines() == ["M mine.txt", "?? loose.txt"]
+    assert not list((yard.folder / ".git").glob("*.lock"))
     yard.wait_for_loop()
     assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
