@@ -107,13 +107,13 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         raise UndoChanged(f"{base} has moved")
     if any(how == REVERTED for _, how, _ in removals) or _is_within_a_batch(merger, new):
         _gate(merger, removals, new, tip)
-    found = look_at(merger, merging.store, removals, {})
+    facts = look_at(merger, merging.store, removals, {})
     kept: dict[str, str] = {}
     for entry, *_ in removals:
         kept |= {RESCUE_UNDO + entry.id: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip}
     keep_refs(merging.store, kept)
     with leases.writing(merger, lease) as db:  # the gates may have taken long
-        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, found))
+        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, facts))
         for entry, *_ in removals:
             store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
@@ -127,9 +127,9 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
             merging.move(base, new, tip, f"undo {why}", fence=lease.fence)
             steps.reached("undo moved")
             for entry, *_ in removals:
-                _restore_branches(merger, entry, found[entry.id].unlanded)
+                _restore_branches(merger, entry, facts[entry.id].unlanded)
             with leases.writing(merger, lease):
-                parts = [_record(merger, entry, how, found[entry.id].unlanded) for entry, how, _ in removals]
+                parts = [_record(merger, entry, how, facts[entry.id].unlanded) for entry, how, _ in removals]
                 undone = together([*parts, Undo(withdrawn=_withdraw(merger, plan))])
             steps.reached("undo written")
     except RookError:
@@ -140,7 +140,7 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         if undone is not None:
             merging.settle()
     landings = [
-        Undone(one.entry, how, found[entry.id].commits, commit, SAVED + RESCUE_UNDO + entry.id)
+        Undone(one.entry, how, facts[entry.id].commits, commit, SAVED + RESCUE_UNDO + entry.id)
         for one, (entry, how, commit) in zip(undone.landings, removals, strict=True)
     ]
     return undone.replace(run_id=plan.run_id, landings=tuple(landings))
@@ -178,8 +178,8 @@ def _withdraw(merger: Merger, plan: Undo) -> tuple[Entry, ...]:
 
 def _restore_branches(merger: Merger, entry: Entry, unlanded: Sequence[str]) -> None:
     """Branches that were removed because the base contained them are needed again."""
-    found = tasks.get_many(merger.ctx.db, unlanded).values()
-    tips = {str(task.branch): str(task.commit) for task in found if task.branch and task.commit}
+    rows = tasks.get_many(merger.ctx.db, unlanded).values()
+    tips = {str(task.branch): str(task.commit) for task in rows if task.branch and task.commit}
     for branch, tip in (tips | {entry.branch: entry.tip}).items():
         if merger.merging.tip(branch) is None:
             try:
@@ -210,7 +210,7 @@ def recover(merger: Merger, lease: Lease) -> None:
     merging = merger.merging
     entries = [entry for entry in store.undoing(merger.ctx.db) if entry.base == lease.base]
     at = merging.tip(lease.base)
-    found = completion.find_unlanded(merger, merging.store, entries, {} if at is None else {lease.base: at})
+    facts = completion.find_unlanded(merger, merging.store, entries, {} if at is None else {lease.base: at})
     for entry in entries:
         tip, candidate = merging.tip(entry.base), str(entry.candidate)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
@@ -221,10 +221,10 @@ def recover(merger: Merger, lease: Lease) -> None:
         if how == MOVED_BACK:
             has_moved = has_moved and not merging.store.contains(candidate, str(tip))
         if has_moved:  # before the rows: after a kill in between, the next recovery gets here again
-            _restore_branches(merger, entry, found[entry.id])
+            _restore_branches(merger, entry, facts[entry.id])
         with leases.writing(merger, lease) as db:
             if has_moved:
-                _record(merger, entry, how, found[entry.id])
+                _record(merger, entry, how, facts[entry.id])
             else:
                 store.mark_undoing(db, entry, None)
 

@@ -129,7 +129,7 @@ class Removal(NamedTuple):
     """The base without it."""
 
 
-class Found(NamedTuple):
+class LandingFacts(NamedTuple):
     """What git says of a landing that is taken out of its base."""
 
     commits: int
@@ -183,9 +183,9 @@ def plan_run(merger: Merger, run_id: str) -> Undo:
             on_base = [entry for entry in landed if entry.base == base]
             removals, kept = remove(trial, on_base) if on_base else ([], [])
             waiting = [entry for entry in queued if entry.base == base]
-            found = look_at(merger, trial.store, removals, tips)
+            facts = look_at(merger, trial.store, removals, tips)
             tips.update((base, removal.commit) for removal in removals)
-            part = describe(merger, run_id, removals, waiting, found, frozenset(reopened))
+            part = describe(merger, run_id, removals, waiting, facts, frozenset(reopened))
             reopened.update(task.id for task in part.tasks)
             parts.append(part.replace(kept=tuple(one for one in kept if one.entry.task_id not in reopened)))
     return together([Undo(run_id), *parts])
@@ -274,7 +274,7 @@ def describe(
     run_id: str | None,
     removals: Sequence[Removal],
     queued: Sequence[Entry],
-    found: Mapping[str, Found],
+    facts: Mapping[str, LandingFacts],
     reopened: frozenset[str] = frozenset(),
 ) -> Undo:
     """The effects of removals on tasks and mail, by the rows as they are now; `reopened` names tasks that are open
@@ -284,7 +284,7 @@ def describe(
     tasks: list[ReopenedTask] = []
     mail: list[UndoMessage] = []
     for entry, *_ in removals:
-        unlanded = found[entry.id].unlanded
+        unlanded = facts[entry.id].unlanded
         line = [task for task in completion.to_reopen(db, unlanded) if task.id not in opened]
         opened.update(task.id for task in line)
         tasks += reopened_tasks(entry, line, unlanded)
@@ -294,7 +294,7 @@ def describe(
         run_id,
         False,
         tuple(
-            Undone(entry, how, found[entry.id].commits, commit if how == MOVED_BACK else None)
+            Undone(entry, how, facts[entry.id].commits, commit if how == MOVED_BACK else None)
             for entry, how, commit in removals
         ),
         tuple(queued),
@@ -309,9 +309,11 @@ def reopened_tasks(entry: Entry, line: Iterable[Task], unlanded: Collection[str]
     return [ReopenedTask(entry.id, task.id, task.title, task.id not in unlanded, task.id in beside) for task in line]
 
 
-def look_at(merger: Merger, git: GitStore, removals: Sequence[Removal], tips: Mapping[str, str]) -> dict[str, Found]:
+def look_at(
+    merger: Merger, git: GitStore, removals: Sequence[Removal], tips: Mapping[str, str]
+) -> dict[str, LandingFacts]:
     """What git says of landings that are taken out of one base; `tips` has other bases that are changed before it."""
     after = {**tips, **{entry.base: commit for entry, _, commit in removals}}
     unlanded = completion.find_unlanded(merger, git, [entry for entry, *_ in removals], after)
     counts = {entry.id: git.count_commits(str(entry.candidate), str(entry.base_before)) for entry, *_ in removals}
-    return {merge_id: Found(count, unlanded[merge_id]) for merge_id, count in counts.items()}
+    return {merge_id: LandingFacts(count, unlanded[merge_id]) for merge_id, count in counts.items()}

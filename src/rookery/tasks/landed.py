@@ -69,11 +69,11 @@ def look_at_commits(ctx: Context, task: Task) -> TaskWork:
     if task.branch is None:
         return TaskWork()
     repository = ctx.repository()
-    found = repository.branch_tip(task.branch)
-    tip = found or task.commit
+    branch_tip = repository.branch_tip(task.branch)
+    tip = branch_tip or task.commit
     if tip is None or tip == task.start_commit:
         return TaskWork(tip)
-    return TaskWork(tip, True, _why_unlanded(ctx, repository, task, tip), found is None)
+    return TaskWork(tip, True, _why_unlanded(ctx, repository, task, tip), branch_tip is None)
 
 
 def check_landed(ctx: Context, task: Task, work: TaskWork) -> None:

@@ -125,7 +125,7 @@ def find_unlanded(
         task = tasks.existing(merger.ctx.db, entry.task_id)
         is_own = task is not None and task.state == COMPLETED and not entry.forced
         works = [(str(entry.task_id), entry.branch, entry.tip, entry.base)] if is_own else []
-        brought = git.read("rev-list", entry.tip, f"^{entry.base_before}", "--").split()
+        brought = git.read_parents(entry.tip, f"^{entry.base_before}", "--")
         beside = [task for task in tasks.completed_with(merger.ctx.db, brought) if task.id not in own]
         works += [(task.id, str(task.branch), str(task.commit), "") for task in beside]
         unlanded[entry.id] = tuple(
