@@ -46,6 +46,18 @@ def waiting(den: Den, name: str, *more: str, title: str = "", parent: str = "") 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("option", ["--files", "--tools"])
+def test_an_option_that_bounds_an_agent_is_never_empty(den: Den, option: str) -> None:
+    """As `--files "$FILES"` is, when the variable is not set: the agent could change everything."""
+    task = den.task("Anything")
+    for empty in ("", " ,"):
+        refused = den.rook.json("sling", task, option, empty)
+        assert (refused.status, refused.error["code"]) == (1, "invalid_input")
+        assert option in refused.error["hint"]
+    den.assert_tidy(worktrees=0, branches=0)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "named"),
     [

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rookery.base.file_scope import is_in_scope, outside_scope, overlapping_patterns, quote_name
+from rookery.base.errors import InvalidInput
+from rookery.base.file_scope import check_patterns, is_in_scope, outside_scope, overlapping_patterns, quote_name
 
 
 def test_what_no_pattern_covers_is_outside() -> None:
@@ -17,6 +18,22 @@ def test_what_no_pattern_covers_is_outside() -> None:
     assert outside_scope(paths, ["src/"]) == ("Src/a.py", "docs/x.md", "-x", "a\nb", "ü.py")
     assert outside_scope(paths, ["./src/*.py", "**/*.md", "[-]x", "a?b", "ü.py"]) == ("src/deep/b.py", "Src/a.py")
     assert outside_scope(paths, ["**"]) == ()
+
+
+def test_a_name_with_the_characters_of_a_pattern_also_stands_for_itself() -> None:
+    assert outside_scope(["app/[id]/page.tsx", "app/i/page.tsx", "app/x/page.tsx"], ["app/[id]"]) == ("app/x/page.tsx",)
+    assert overlapping_patterns(["app/[id]"], ["app/?id?/page.tsx"])
+    assert not overlapping_patterns(["app/[id]"], ["app/x?"])
+
+
+@pytest.mark.parametrize("pattern", ["/etc", "/", "~/x", "../x", "src/../..", "{a", "b}"])
+def test_what_can_name_no_file_of_the_repository_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_patterns(["src", pattern])
+
+
+def test_many_stars_in_a_row_take_no_longer_than_one() -> None:
+    assert outside_scope(["/".join("a" * 60)], ["**/" * 60 + "b"]) == ("/".join("a" * 60),)
 
 
 def test_a_folder_on_the_way_to_a_pattern_may_be_made() -> None:
@@ -85,8 +102,8 @@ def test_patterns_that_cover_the_same_path_overlap(one: list[str], other: list[s
 )
 def test_names_that_overlap_have_a_name_in_common(one: str, other: str) -> None:
     assume("**" not in (one, other))
-    names = ("".join(chars) for size in range(1, 9) for chars in product("abc", repeat=size))
-    has_common = any(fnmatchcase(name, one) and fnmatchcase(name, other) for name in names)
+    names = (one, other, *("".join(chars) for size in range(1, 9) for chars in product("abc", repeat=size)))
+    has_common = any(all(name == part or fnmatchcase(name, part) for part in (one, other)) for name in names)
     assert bool(overlapping_patterns([one], [other])) is has_common
 
 

@@ -77,6 +77,11 @@ def test_what_there_is_comes_from_the_project(plan: Plan) -> None:
     assert offered(rook, "sling", task, "--role", "bui") == ["builder"]
 
 
+def test_gates_come_from_the_configuration(project: Path) -> None:
+    (project / ".rookery" / "config.local.yaml").write_text("gates:\n- {name: unit, run: pytest}\n")
+    assert candidates(Rook(project), "gate", "run", "") == [{"word": "unit", "about": "pytest"}]
+
+
 def test_the_daemon_answers_in_a_thread(project: Path) -> None:
     assert route(["complete", "--", "task", "get", ""], str(project), str(project))[0] == THREAD
 

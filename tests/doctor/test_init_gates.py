@@ -120,7 +120,16 @@ def test_an_interrupt_while_a_gate_runs_keeps_the_project_and_ends_the_gate(
 def test_a_setup_that_fails_does_not_fail_the_init(terminal: Terminal) -> None:
     terminal.gates("  - {name: good, run: 'true'}\nprovision: {setup: 'echo no network; exit 1'}\n")
     result = terminal.init()
-    assert any("could not be tried" in note for note in result.notes)
+    (check,) = result.checks
+    assert (check.name, check.status) == ("gate good", "warning")
+    assert check.output.endswith("no network")
+    assert terminal.runs() == [("good", "failed")]
+
+
+def test_gates_that_cannot_be_tried_do_not_fail_the_init(terminal: Terminal) -> None:
+    terminal.gates("  - {name: good, run: 'true'}\nprovision: {copy: [missing.txt]}\n")
+    (check,) = terminal.init().checks
+    assert (check.status, "missing.txt" in check.message) == ("warning", True)
     assert terminal.runs() == []
 
 

@@ -42,3 +42,25 @@ def test_what_another_command_left_to_a_command_that_was_about_to_end_is_done(
         turns = db.value("SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.agent = 'ann'")
     assert turns == 2
     den.wait_for("ann", "completed")
+
+
+def test_what_a_killed_process_leaves_to_a_command_that_was_about_to_end_is_removed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row of the database tells of it."""
+    run_once = loop.run_once
+    folder = project / ".rookery" / "scratch" / "left"
+
+    def run_and_be_late(ctx: Context, log: Callable[[str], None]) -> Assessment:
+        assessment = run_once(ctx, log)
+        if not seen:
+            folder.mkdir(parents=True)
+        seen.append(assessment)
+        return assessment
+
+    seen: list[Assessment] = []
+    monkeypatch.setattr(loop, "run_once", run_and_be_late)
+    with closing(open_state(str(project))) as db:
+        react(Context.at(str(project), db))
+    assert not folder.exists()
+    assert len(seen) == 2

@@ -73,6 +73,37 @@ def test_what_provision_setup_makes_repairs_it_too(yard: Yard) -> None:
     assert yard.contains("one")
 
 
+def with_setup(yard: Yard, command: str) -> None:
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    config.write_text(config.read_text().replace("provision:\n", f"provision:\n  setup: {command!r}\n"))
+
+
+def test_a_branch_that_breaks_the_setup_command_fails_alone(yard: Yard) -> None:
+    """As a package-lock.json that does not fit does: without this no branch would ever land."""
+    yard.settings("", "test -e made")
+    with_setup(yard, "test -e bad.txt && { echo no such package; exit 3; }; touch made")
+    queue(yard, "one", "bad", "two")
+    assert yard.merge("run").status == 1
+    assert yard.states() == {"one": "landed", "bad": "failed", "two": "landed"}
+    entry = yard.entry("bad")
+    assert (entry["kind"], entry["last_lines"].splitlines()[-1]) == ("gate", "no such package")
+    assert "exited with 3" in Path(entry["log"]).read_text()
+    yard.assert_tidy()
+
+
+def test_a_setup_command_that_fails_on_the_base_is_the_bases_fault(yard: Yard) -> None:
+    yard.settings("", "true")
+    with_setup(yard, "test -e deps.txt")
+    queue(yard, "one")
+    assert yard.merge("run").status == 1
+    assert entries(yard) == {"one": ("waiting", "base_gate", 0)}
+    assert yard.rook.json("doctor", "--category", "merge", "--gates").status == 1
+    yard.commit(deps_txt="deps\n")
+    assert yard.merge("run").status == 0
+    assert yard.contains("one")
+    yard.assert_tidy()
+
+
 @pytest.mark.parametrize("batch", [1, 8])
 def test_a_whole_queue_learns_it_once(yard: Yard, tmp_path: Path, batch: int) -> None:
     count = tmp_path / "count"
@@ -163,6 +194,20 @@ def test_agent_and_lead_are_told_that_it_is_not_their_fault_once(yard: Yard) -> 
     assert yard.show("a.txt") == "a"
 
 
+def test_hints_name_a_base_that_is_not_the_projects(yard: Yard) -> None:
+    yard.settings("", "false")
+    git(yard.folder, "branch", "dev")
+    yard.finished("bee", [{"edit": {"path": "a.txt", "text": "a\n"}}, {"commit": "Work"}])
+    shown = yard.rook("merge", "--branch", "bee", "--into", "dev").out.decode()
+    (body,) = (message["body"] for message in yard.mail(to="bee") if "itself fails this gate" in message["subject"])
+    checks = yard.rook("doctor", "--category", "merge").out.decode()
+    for text in (shown, body, checks):
+        assert "rook merge run --into dev" in " ".join(text.split())
+    yard.settings("", "true")
+    assert yard.rook("merge", "run", "--into", "dev").status == 0
+    assert yard.show("a.txt", "dev") == "a"
+
+
 def test_a_conflict_costs_no_agent_while_the_base_is_broken(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n", NEEDS_DEPS)
     yard.commit(shared_txt="1\n2\n3\n")
@@ -234,7 +279,23 @@ def test_gate_run_on_the_base(yard: Yard) -> None:
     yard.commit(deps_txt="deps\n")
     assert yard.rook.json("gate", "run").status == 0
     assert yard.rook.json("gate", "run", "--base").status == 1
+    assert "provision.setup" in yard.rook("gate", "run", "--base").out.decode()
     assert yard.rook.json("gate", "run", "--base", "--branch", "elsewhere").error["code"] == "invalid_input"
+
+
+def test_the_doctor_tries_gates_with_the_settings_of_its_call(yard: Yard) -> None:
+    yard.settings("", "test -e made")
+    assert yard.rook.json("doctor", "--category", "merge", "--gates").status == 1
+    assert yard.rook.json("doctor", "--category", "merge", "--gates", "-c", "provision.setup=touch made").status == 0
+
+
+def test_the_doctor_reports_everything_else_where_the_gates_cannot_be_tried(yard: Yard) -> None:
+    yard.settings("project: {base: nowhere}\n", "true")
+    ran = yard.rook.json("doctor", "--gates")
+    assert ran.status == 1
+    checks = {(check["category"], check["name"]): check for check in ran.envelope["data"]["checks"]}
+    assert "no branch nowhere" in checks["merge", "gates on the base"]["message"]
+    assert ("vcs", "git") in checks
 
 
 def test_the_doctor_tries_every_gate_on_the_base(yard: Yard) -> None:

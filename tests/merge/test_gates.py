@@ -111,6 +111,53 @@ def test_one_retry_tells_flaky_from_broken(yard: Yard, tmp_path: Path) -> None:
     assert yard.merge("--branch", "more").status == 1
 
 
+def test_a_gate_that_repairs_the_files_and_fails_does_not_pass_on_what_it_repaired(yard: Yard) -> None:
+    """As pre-commit does: the second run gets a checkout of its own, so that the branch does not land unformatted."""
+    yard.settings("", "grep -q ugly a.txt || exit 0; echo pretty >a.txt; touch made; exit 1")
+    yard.branch("work", a_txt="ugly\n")
+    data = yard.merge("--branch", "work").envelope["data"]
+    assert (yard.entry("work")["state"], data["flaky"], data["gate_runs"]) == ("failed", [], 3)
+    yard.assert_tidy()
+
+
+BUILD, TEST = "mkdir out; echo built; touch out/x", "test -e out/x || { echo not built; exit 2; }; test -e %s"
+
+
+def test_a_gate_finds_what_those_before_it_made_also_when_these_are_known_to_pass(yard: Yard, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    yard.settings("", BUILD, TEST % flag)
+    flag.touch()
+    assert run(yard, "--base")[0] == 0
+    yard.branch("work", a_txt="a\n")
+    flag.unlink()
+    assert yard.merge("--branch", "work").status == 1
+    flag.touch()
+    assert yard.rook("merge", "retry", "work").status == 0
+    assert yard.merge("run").status == 0
+    assert yard.contains("work")
+    yard.assert_tidy()
+
+
+def test_a_second_run_finds_what_the_gates_before_it_made(yard: Yard, tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    yard.settings("", BUILD, f"test -e {once} || {{ touch {once}; exit 1; }}; {TEST % once}")
+    yard.branch("work", a_txt="a\n")
+    data = yard.merge("--branch", "work").data
+    assert (data["entries"][0]["state"], data["flaky"], data["gate_runs"]) == ("landed", ["g2"], 4)
+    yard.assert_tidy()
+
+
+def test_a_gate_that_passed_and_fails_before_a_later_one_fails_the_commit(yard: Yard, tmp_path: Path) -> None:
+    once, flag = tmp_path / "once", tmp_path / "flag"
+    yard.settings("merge:\n  retries: 0\n", f"test ! -e {once}", f"test -e {flag}")
+    assert run(yard)[0] == 1
+    flag.touch()
+    once.touch()
+    status, runs = run(yard)
+    assert (status, [(gate["name"], gate["is_cached"]) for gate in runs]) == (1, [("g1", False)])
+    yard.assert_tidy()
+
+
 def test_a_gate_that_hangs_is_ended_with_all_that_it_started(yard: Yard) -> None:
     (yard.folder / ".rookery" / "config.local.yaml").write_text(
         "gates:\n  - name: slow\n    timeout: 1s\n"
@@ -242,6 +289,19 @@ def test_a_gate_in_a_sandbox_can_only_read_the_project(yard: Yard, tmp_path: Pat
     assert (yard.folder / "README.md").read_text() == "hello\n"
     assert (yard.folder / ".git" / "config").read_text() == before
     assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
+
+
+def test_the_setup_command_of_a_branch_can_only_read_the_project_too(yard: Yard) -> None:
+    """It runs the branch's own code, such as the scripts of its package.json."""
+    need_sandbox()
+    yard.settings("", "test -e mine.txt")
+    yard.branch("work", setup_sh=f"echo evil >{yard.folder}/evil.txt; touch mine.txt; echo $TMPDIR >$TMPDIR/t\n")
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    setup = "provision:\n  setup: if test -e setup.sh; then sh setup.sh; else touch mine.txt; fi\n"
+    config.write_text(config.read_text().replace("provision:\n", setup))
+    assert yard.merge("--branch", "work").status == 0
+    assert not (yard.folder / "evil.txt").exists()
     yard.assert_tidy()
 
 

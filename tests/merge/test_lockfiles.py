@@ -157,6 +157,22 @@ def test_it_is_told_of_no_ci_and_of_no_environment(
     assert yard.show("x.lock") == "none none true"
 
 
+def test_a_setup_command_that_needs_a_lock_file_that_fits_does_not_prevent_it(
+    yard: Yard,
+    land: Land,  # noqa: F811
+    tool: Callable[[str], None],
+) -> None:
+    """As `npm ci` does."""
+    tool("sort x.toml > x.lock")
+    clash(yard)
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    setup = "provision:\n  setup: sort x.toml | cmp - x.lock\n"
+    config.write_text(config.read_text().replace("provision:\n", setup) + "gates:\n- {name: g, run: 'true'}\n")
+    assert land("work").state == "landed"
+    assert yard.show("x.lock").split() == ["-", "-", "-", "a", "b", "c"]
+    yard.assert_tidy()
+
+
 def test_it_writes_nothing_into_the_project_where_there_is_a_sandbox(
     yard: Yard,
     land: Land,  # noqa: F811

@@ -211,6 +211,26 @@ def test_a_branch_on_top_of_another_agents_is_not_blamed_for_that_ones_files(yar
 
 
 @pytest.mark.slow
+def test_a_sling_that_failed_on_the_branch_does_not_widen_what_its_agent_was_given(yard: Yard) -> None:
+    task = yard.sling("bee", [*FORMAT, {"wait": "mail"}], "--files", "a.py")
+    yard.wait_for("bee", "waiting")
+    assert yard.rook("stop", "bee").status == 0
+    branch = branch_of(yard, "bee")
+    assert failed(yard.merge("--branch", branch, "--force"))["kind"] == "outside"
+    again = yard.rook.json("sling", task, "--name", "bee")
+    assert (again.status, yard.agent("bee")["state"]) == (1, "ended")
+    assert failed(yard.merge("--branch", branch, "--force"))["kind"] == "outside"
+
+    yard.settings("", "test ! -e b.py")
+    assert failed(yard.merge("--branch", branch, "--force", "--outside", "make format rewrites both"))["kind"] == "gate"
+    assert yard.rook.json("sling", task, "--name", "bee").status == 1
+    yard.settings("")
+    (entry,) = yard.merge("--branch", branch, "--force").data["entries"]
+    assert (entry["state"], entry["outside"][0]["reason"]) == ("landed", "make format rewrites both")
+    assert yard.show("b.py") == "formatted"
+
+
+@pytest.mark.slow
 def test_hostile_names_are_shown_safely_and_land_with_a_reason(yard: Yard) -> None:
     names = ["-x", "new\nline", "ü.py", '"quoted"', "esc\x1b[31m"]
     quoted = ["-x", '"new\\nline"', "ü.py", '"\\"quoted\\""', '"esc\\u001b[31m"']

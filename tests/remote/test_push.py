@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,14 +94,53 @@ def test_what_was_pushed_is_undone_by_a_commit_on_top(team: Team) -> None:
     assert not (yard.folder / "a.txt").exists()
 
 
+def test_what_lands_and_is_undone_while_it_is_pushed_is_neither_pushed_nor_comes_again(team: Team) -> None:
+    """An undo of what is on its way adds a commit: moved back, the next sync would bring it again."""
+    yard, argv = team.yard, shlex.join(map(os.fsdecode, rook_argv("merge")))
+    yard.branch("work", a_txt="a\n")
+    yard.branch("later", b_txt="b\n")
+    yard.merge("--branch", "work")
+    mine = yard.main()
+    text = f"unset $(git rev-parse --local-env-vars)\n{argv} undo work >&2; {argv} --branch later >&2"
+    own = hook(yard.folder / ".git", "pre-push", text)
+    assert team.synced("--push")["push"]["commit"] == mine
+    own.unlink()
+    assert team.upstream() == mine
+    assert git(yard.folder, "ls-tree", "--name-only", "main").split() == ["README.md", "b.txt"]
+    assert team.synced()["state"] == "ahead"
+    assert "Revert: work" in git(yard.folder, "log", "--format=%s", "--first-parent", f"{mine}..main").split("\n")
+    assert team.events("remote.synced") == []
+
+
+def test_a_base_that_went_back_before_the_push_is_not_pushed(team: Team) -> None:
+    """As by an undo while a person thinks about the question."""
+    yard, before = team.yard, team.upstream()
+    yard.commit(own_txt="o\n")
+
+    def answer(shown: str) -> str | None:
+        if "[y/N]" not in shown:
+            return None
+        git(yard.folder, "reset", "-q", "--hard", before)
+        return "y"
+
+    assert "Not pushed: main has moved meanwhile" in in_terminal(yard.folder, "sync", answer=answer)
+    assert team.upstream() == before
+    assert team.synced()["state"] == "equal"
+
+
 def test_hooks_here_and_there_may_refuse_it(team: Team) -> None:
     before = team.upstream()
     team.yard.commit(own_txt="o\n")
     own = hook(team.yard.folder / ".git", "pre-push", "echo not on fridays >&2; exit 1")
     assert "not on fridays" in team.synced("--push", status=1)["push"]["reason"]
     own.unlink()
-    hook(team.bare, "update", "exit 1")
-    assert "hook declined" in team.synced("--push", status=1)["push"]["reason"]
+    hook(team.bare, "update", r"printf 'not \033[2Jon\r sundays\n\nnor ever\n' >&2; exit 1")
+    reason = team.synced("--push", status=1)["push"]["reason"]
+    assert reason.startswith("origin refused the push: [remote rejected] (hook declined)\n")
+    assert "\nsundays\nnor ever\n" in reason
+    shown = team.yard.rook("sync", "--push").out
+    assert b"nor ever" in shown
+    assert b"\033" not in shown
     assert team.upstream() == before
     assert team.events("remote.pushed") == []
 
@@ -190,7 +230,9 @@ def test_a_landing_by_an_agent_is_not_pushed(team: Team, own_settings: Path) -> 
     steps = [{"run": "rook merge --branch work"}, {"until": {"mail_type": "dispatch"}}]
     yard.sling("lander", steps, "--role", "coordinator")
     yard.wait_for("lander", "waiting")
-    assert yard.states() == {"work": "landed"}
+    assert yard.states() == {"work": "landed"}, [
+        path.read_text() for path in yard.folder.glob(".rookery/sessions/*/events.ndjson")
+    ]
     assert team.upstream() == before
     yard.rook("stop", "lander")
     assert team.synced()["push"]["state"] == "pushed"

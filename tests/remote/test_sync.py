@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -174,6 +175,28 @@ def test_a_rewritten_upstream_is_told_and_nothing_is_pushed_back(team: Team, pus
     assert team.synced()["is_rewritten"] is False
 
 
+@pytest.mark.parametrize("push", ["ask", "always"])
+def test_merging_a_rewritten_upstream_does_not_push_back_what_it_dropped(team: Team, push: str) -> None:
+    yard, first = team.yard, team.yard.main()
+    dropped = team.push_theirs(secret_txt="s\n")
+    assert team.synced()["commit"] == dropped
+    git(team.other, "reset", "-q", "--hard", first)
+    (team.other / "b.txt").write_text("b\n")
+    git(team.other, "add", "-A")
+    git(team.other, "commit", "-qm", "Again")
+    git(team.other, "push", "-qf", "origin", "HEAD:main")
+    theirs = team.upstream()
+    synced = team.synced("--merge", "-c", f"remote.push={push}", status=1)
+    assert (synced["moved"], synced["has_dropped"]) == ("merged", True)
+    for _ in range(2):  # it stays so until a person has decided
+        synced = team.synced("--push", "-c", f"remote.push={push}", status=1)
+        assert (synced["state"], synced["has_dropped"], synced["push"]["state"]) == ("ahead", True, "left")
+        assert team.upstream() == theirs
+    assert [event["commit"] for event in team.events("remote.synced")] == [dropped, theirs]
+    git(yard.folder, "push", "-q", "origin", "main")
+    assert team.synced("--push")["state"] == "equal"
+
+
 def test_a_rewritten_upstream_of_which_the_base_has_nothing_is_followed(team: Team) -> None:
     yard, first = team.yard, team.yard.main()
     team.push_theirs(README_md="theirs\n")
@@ -187,6 +210,26 @@ def test_a_rewritten_upstream_of_which_the_base_has_nothing_is_followed(team: Te
     synced = team.synced()
     assert (synced["is_rewritten"], synced["has_dropped"], synced["moved"]) == (True, False, "fast-forwarded")
     assert (yard.folder / "b.txt").read_text() == "b\n"
+
+
+def test_the_commands_that_are_named_work(team: Team) -> None:
+    yard, first = team.yard, team.yard.main()
+    git(yard.folder, "branch", "side", first)
+    assert "`rook sync --into side --push` pushes it." in yard.rook("sync", "--into", "side").out.decode()
+    git(yard.folder, "config", "--unset-all", "remote.origin.fetch")  # so that there is no origin/main
+    git(yard.folder, "update-ref", "-d", "refs/remotes/origin/main")
+    for theirs in ("conflicting", "unrelated"):
+        yard.commit(**{f"{theirs}_txt": "mine\n"})
+        if theirs == "unrelated":
+            git(team.other, "checkout", "-q", "--orphan", "new")
+        (team.other / f"{theirs}.txt").write_text("theirs\n")
+        git(team.other, "add", "-A")
+        git(team.other, "commit", "-qm", theirs)
+        git(team.other, "push", "-qf", "origin", "HEAD:main")
+        merge = re.search(r"`git merge ([^`]*)`", yard.rook("sync").out.decode())
+        assert merge is not None
+        git(yard.folder, "merge", "-q", "-s", "ours", *merge[1].split())
+        assert team.sync().envelope["data"]["behind"] == 0
 
 
 def test_a_dry_run_changes_nothing(team: Team) -> None:

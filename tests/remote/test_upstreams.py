@@ -118,3 +118,61 @@ def test_a_password_in_a_url_is_not_shown(team: Team) -> None:
         ran = team.sync()
         assert ran.status == 1
         assert b"hunter2" not in ran.out + ran.err
+
+
+def test_a_base_that_gets_another_upstream_begins_with_nothing_known(team: Team, tmp_path: Path) -> None:
+    """What one remote has says nothing of another: not that it was there, and not that it was rewritten."""
+    yard, first = team.yard, team.yard.main()
+    yard.commit(own_txt="o\n")
+    assert team.synced("--push")["push"]["state"] == "pushed"
+    fork, empty = tmp_path / "fork.git", tmp_path / "empty.git"
+    git(tmp_path, "clone", "-q", "--bare", str(team.bare), str(fork))
+    git(fork, "update-ref", "refs/heads/main", first)
+    git(tmp_path, "init", "-q", "--bare", str(empty))
+    for name, url in (("fork", fork), ("empty", empty)):
+        git(yard.folder, "remote", "add", name, str(url))
+    git(yard.folder, "config", "branch.main.merge", "refs/heads/main")
+    for name, before in (("fork", "ahead"), ("empty", "unpublished")):
+        git(yard.folder, "config", "branch.main.remote", name)
+        synced = team.synced()
+        assert (synced["state"], synced["is_rewritten"], synced["has_dropped"]) == (before, False, False)
+        assert team.synced("--push")["push"]["state"] == "pushed"
+    for bare in (fork, empty):
+        assert git(bare, "rev-parse", "main") == yard.main()
+    assert team.events("remote.synced") == []  # nothing of theirs was new
+
+
+def test_a_tag_that_is_another_one_here_keeps_no_commit_away(team: Team) -> None:
+    folder = team.yard.folder
+    git(folder, "config", "remote.origin.tagOpt", "--tags")
+    mine = team.yard.main()
+    git(folder, "tag", "v1")
+    theirs = team.push_theirs(b_txt="b\n")
+    git(team.other, "tag", "v1")
+    git(team.other, "push", "-q", "origin", "v1")
+    assert team.synced()["commit"] == theirs
+    assert git(folder, "rev-parse", "v1") == mine
+
+
+@pytest.mark.parametrize("key", ["remote.origin.pushurl", "url.{fork}.pushInsteadOf"])
+def test_pushing_to_another_repository_says_nothing_of_the_one_that_is_fetched(
+    team: Team, tmp_path: Path, key: str
+) -> None:
+    yard, before = team.yard, team.upstream()
+    fork = tmp_path / "fork.git"
+    git(tmp_path, "clone", "-q", "--bare", str(team.bare), str(fork))
+    git(yard.folder, "config", key.format(fork=fork), str(fork if key.endswith("url") else team.bare))
+    for name in ("a_txt", "b_txt"):
+        yard.commit(**{name: "x\n"})
+        for words, state in (([], None), (["--push"], "pushed")):
+            synced = team.synced(*words)
+            assert (synced["state"], synced["is_rewritten"]) == ("ahead", False)
+            assert synced["push"] is None or synced["push"]["state"] == state
+        assert git(fork, "rev-parse", "main") == yard.main()
+    assert team.upstream() == before
+    assert team.events("remote.synced") == []
+    yard.branch("work", work_txt="w\n")
+    yard.merge("--branch", "work")
+    team.synced("--push")
+    team.synced()
+    assert yard.merge("undo", "work").data["landings"][0]["how"] == "reverted"  # others have it

@@ -9,6 +9,7 @@ from typing import Annotated
 from rookery.agents.reservation import Request
 from rookery.agents.sling import sling as sling_agent
 from rookery.base.errors import InvalidInput
+from rookery.base.file_scope import check_patterns
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
@@ -115,8 +116,8 @@ def sling(
         run=run,
         share=share,
         settings=Settings(
-            files=_split(files),
-            tools=_split(tools),
+            files=check_patterns(_split("--files", files)),
+            tools=_split("--tools", tools),
             spec=_spec_path(ctx, spec),
             siblings=tuple(sibling),
             skip_review=skip_review,
@@ -156,9 +157,12 @@ def nudge(
     return Nudged(name, sent.messages[0].id)
 
 
-def _split(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """An option that can be given several times, or once with commas."""
-    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+def _split(option: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """An option that can be given several times, or once with commas. Without any, an agent is bounded by nothing."""
+    parts = tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+    if texts and not parts:
+        raise InvalidInput(f"{option} is given and names nothing", hint=f"name something, or leave {option} out")
+    return parts
 
 
 def _spec_path(ctx: Context, spec: str | None) -> str | None:

@@ -40,7 +40,6 @@ from rookery.sessions.model import (
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
-from rookery.tasks.scope import store as scope_store
 from rookery.tasks.store import Author
 from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
@@ -113,7 +112,6 @@ def reserve(ctx: Context, request: Request) -> Session:
                 active_at=now,
             )
             store.insert_session(db, session, actor=request.caller, at=now)
-            scope_store.forget(db, branch)
             author = Author(name, now)
             held = lifecycle.begin(db, task, "start", author, assignee=name, lease_until=None)
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)

@@ -34,6 +34,7 @@ from rookery.sessions import store
 from rookery.sessions.credentials import agent_environ
 from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, Session
 from rookery.tasks import service
+from rookery.tasks.scope import store as scope_store
 from rookery.turns import instructions
 from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
@@ -101,6 +102,8 @@ def _record(ctx: Context, session: Session, step: str, tell: Sequence[Sibling] =
         session = store.session(db, session.id)
         kind, at = f"agent.{step}", ctx.now()
         session = store.change_session(db, session, kind, actor=session.parent, at=at, step=step, **changes)
+        if step == CHECKED_OUT:
+            scope_store.forget(db, session.branch)
         tell_siblings(ctx, session, tell)
     steps.reached(step)
     return session

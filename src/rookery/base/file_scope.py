@@ -2,7 +2,7 @@
 
 The guard, hand-ins, landings and slings all ask here, so that they agree. Upper and lower case count. A pattern that
 names a folder covers all that is in it. `*`, `?` and `[…]` stand for a part of one name, `**` for any number of
-folders.
+folders. A name with such characters, as in `app/[id]/page.tsx`, also stands for itself.
 """
 
 from __future__ import annotations
@@ -12,8 +12,23 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from rookery.base.errors import InvalidInput
 from rookery.base.json import dumps
 from rookery.base.text import visible
+
+
+def check_patterns(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The patterns, if all of them can name files of the repository; else raises InvalidInput."""
+    for pattern in patterns:
+        if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+            raise InvalidInput(
+                f"{quote_name(pattern)} is no file of the repository",
+                hint="name files from the top of the repository on, such as `src/api`; `.` is all of it",
+            )
+        if pattern.count("{") != pattern.count("}"):
+            hint = "name each file by itself: `--files a.py,b.py`"
+            raise InvalidInput(f"{quote_name(pattern)} has half a pair of braces, which stand for nothing", hint=hint)
+    return tuple(patterns)
 
 
 def is_in_scope(path: Sequence[str], scope: Iterable[str], *, makes_folder: bool = False) -> bool:
@@ -49,7 +64,9 @@ def quote_name(path: str) -> str:
 
 
 def _parts(pattern: str) -> list[str]:
-    return [part for part in pattern.split("/") if part not in ("", ".")]
+    """The names of a pattern; several `**` in a row are one."""
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    return [part for at, part in enumerate(parts) if part != "**" or parts[at - 1 : at] != ["**"]]
 
 
 def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
@@ -58,7 +75,11 @@ def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
         return True
     if pattern[0] == "**":
         return any(_covers(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
-    return bool(path) and fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])
+    return bool(path) and _matches(path[0], pattern[0]) and _covers(pattern[1:], path[1:])
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 @lru_cache(maxsize=4096)  # without it several `**` would be compared over and over
@@ -75,6 +96,8 @@ def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def _names_overlap(one: str, other: str) -> bool:
     """True if there is a name that both patterns match: the beginnings of both are compared, from short to long."""
+    if _matches(one, other) or _matches(other, one):
+        return True
     ours, theirs = _units(one), _units(other)
     above = [False] * (len(theirs) + 1)
     for i in range(len(ours) + 1):

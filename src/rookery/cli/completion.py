@@ -163,6 +163,7 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.RUNS: lambda ctx: [Candidate(run.id, run.title) for run in sessions.runs(ctx.db)],
     operation.ROLES: lambda ctx: [Candidate(role.name, role.purpose) for role in list_roles(ctx.root)],
     operation.SETTINGS: lambda _ctx: [Candidate(name, key.documentation) for name, key in keys().items()],
+    operation.GATES: lambda ctx: [Candidate(gate.name, gate.run) for gate in ctx.config.gates],
     operation.CHECKS: lambda _ctx: list(map(Candidate, CATEGORIES)),
 }
 

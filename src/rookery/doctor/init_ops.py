@@ -6,7 +6,6 @@ from typing import Annotated
 
 from rookery.base import call as calls
 from rookery.base.check import ERROR, WARNING, Finding, Place
-from rookery.base.errors import RookError
 from rookery.merge.checks import try_gates
 from rookery.ops import init as project
 from rookery.ops.context import Context
@@ -41,11 +40,9 @@ def init(
     try:
         if may_ask and calls.ask(_QUESTION.format(base=result.base)).strip().lower() not in ("", "y", "yes"):
             return result
-        checks = [_warned(finding) for finding in try_gates(Place(result.root, ctx.cwd), ctx.follow)]
+        checks = [_warned(finding) for finding in try_gates(Place(result.root, ctx.cwd), ctx)]
     except (EOFError, KeyboardInterrupt):
         return result.replace(notes=(*result.notes, _STOPPED))
-    except RookError as error:  # the project is made, whatever becomes of the gates
-        return result.replace(notes=(*result.notes, f"the gates could not be tried: {error.message}; {error.hint}"))
     return result.replace(checks=tuple(checks))
 
 

@@ -31,7 +31,7 @@ def doctor(
     """
     place = _find_place(ctx)
     report = service.examine(place, category=category, fix=fix)
-    return report.with_findings(try_gates(place, ctx.follow)) if gates else report
+    return report.with_findings(try_gates(place, ctx)) if gates else report
 
 
 def _find_place(ctx: Context) -> Place:

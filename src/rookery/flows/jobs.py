@@ -8,8 +8,7 @@ from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, visible_process
 from rookery.mail.model import SYSTEM
 from rookery.merge import store as merges
-from rookery.merge.gates import jobs, scratch
-from rookery.merge.gates import service as gates
+from rookery.merge.gates import jobs, scratch, settlement
 from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
 from rookery.ops.context import Context
@@ -76,7 +75,7 @@ def decide(facts: list[Facts], _now: float) -> Plan:
 
 def settle(ctx: Context, name: str) -> None:
     """Keep its result."""
-    gates.settle_left(Merger(ctx, SYSTEM), name)
+    settlement.settle_left(Merger(ctx, SYSTEM), name)
 
 
 ACTIONS = {"settle job": settle}

@@ -18,6 +18,7 @@ from rookery.config.project import make_state_folder
 from rookery.flows import loop
 from rookery.flows.loop import Assessment
 from rookery.flows.reactor import Reactor
+from rookery.flows.workload import is_needed
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.turns.loop_supervisor import start_loop
@@ -29,7 +30,6 @@ _SOON = 30.0
 def react(ctx: Context) -> None:
     """Run the loop once, if no process runs it, and start one that goes on if it is needed."""
     while (file := loop.take_lock(ctx.root)) is not None:
-        version = ctx.db.data_version
         try:
             assessment = loop.run_once(ctx, lambda text: _log(ctx.root, text))
         finally:
@@ -37,8 +37,8 @@ def react(ctx: Context) -> None:
         if not assessment.is_quiet(ctx.clock(), _SOON):
             start_loop(ctx.root)
             return
-        # A command that ended while we held the lock has left its actions to us.
-        if ctx.db.data_version == version or not _has_more(loop.assess(ctx), assessment):
+        # A command or a gate that ended while we held the lock has left its actions to us.
+        if not is_needed(ctx.root, ctx.db) or not _has_more(loop.assess(ctx), assessment):
             return
 
 

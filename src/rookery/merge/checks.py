@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
@@ -14,7 +14,8 @@ from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
-from rookery.merge.gates.service import read_last_lines, run_gates_on_base
+from rookery.merge.gates.gate_job import read_last_lines
+from rookery.merge.gates.service import run_gates_on_base
 from rookery.merge.landing.lost import find_lost
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
@@ -71,15 +72,27 @@ def _gates(merger: Merger) -> Finding:
     return Finding(_CATEGORY, "gates", WARNING, "no gate is set: everything that merges lands", hint)
 
 
-def try_gates(place: Place, say: Callable[[str], object]) -> Iterator[Finding]:
-    """Run every gate on the base, in a checkout of its own; also if it has passed there before."""
+def try_gates(place: Place, ctx: Context) -> Iterator[Finding]:
+    """Run every gate on the base, in a checkout of its own; also if it has passed there before.
+
+    With the caller's flags, so that settings can be tried.
+    """
     if place.root is None or not is_project(place.root):
         return
-    with closing(Database.open(database_path(place.root))) as db:
-        merger = Merger(Context.at(place.root, db), "doctor", say)
+    try:
+        yield from _try_gates(place.root, ctx)
+    except RookError as error:  # whatever else is broken is reported all the same
+        problem = f"the gates could not be tried: {error.message}"
+        yield Finding(_CATEGORY, "gates on the base", ERROR, problem, error.hint)
+
+
+def _try_gates(root: str, ctx: Context) -> Iterator[Finding]:
+    with closing(Database.open(database_path(root))) as db:
+        at_root = Context.at(root, db)
+        at_root.flags = ctx.flags
+        merger = Merger(at_root, "doctor", ctx.follow)
         if not merger.ctx.config.gates:
-            yield _gates(merger)
-            return
+            return  # a check says so
         base = merger.base()
         runs = {run.name: run for run in run_gates_on_base(merger, base, fresh=True, goes_on=True).runs}
         for gate in merger.ctx.config.gates:
@@ -142,7 +155,7 @@ def _broken_bases(merger: Merger) -> Iterator[Finding]:
         held = [entry for entry in waiting if entry.base == base]
         problem = f"{len(held)} wait: {held[0].reason}; its output is in {held[0].log}"
         output = _end(read_last_lines(held[0].log or ""))
-        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base), output=output)
+        yield Finding(_CATEGORY, "base", WARNING, problem, way_out(base, merger.into(base)), output=output)
 
 
 def _resolving(merger: Merger, root: str) -> Finding:

@@ -20,6 +20,7 @@ class Gating:
         self._merger = merger
         self._base = base
         self._failed: GateRun | None = None
+        self._flaky_on_base: set[str] = set()
         self.flaky: dict[str, None] = {}
 
     def gate(self, candidate: Candidate) -> GateRun | None:
@@ -44,7 +45,12 @@ class Gating:
         report = gates.run_gates_on_base(self._merger, self._base, only=(*before, name) if name else (), last=name)
         runs = [run for run in self._note(report).runs if name in ("", run.name)]
         self._failed = next((run for run in runs if not run.is_ok), self._failed)
+        self._flaky_on_base.update(run.name for run in runs if run.verdict == FLAKY)
         return next(iter(runs), None)
+
+    def is_flaky_on_base(self, run: GateRun) -> bool:
+        """True if the base, when it was asked, failed the gate and then passed it."""
+        return run.name in self._flaky_on_base
 
     def base_tree(self) -> str:
         """The files of the base as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,14 @@ class Merger:
         if not branch:
             raise InvalidState("there is no branch to land on", hint="set project.base, or say --into BRANCH")
         if self.vcs.branch_tip(branch) is None:
-            raise InvalidInput(f"there is no branch {branch} to land on", hint="`rook vcs status` shows where you are")
+            hint = "`rook vcs status` shows where you are" if self.vcs.branches() else "make a first commit"
+            raise InvalidInput(f"there is no branch {branch} to land on", hint=hint)
         return branch
+
+    def into(self, base: str) -> str:
+        """The option that names a base in a command, for a hint; nothing for the project's own."""
+        is_own = base == (self.ctx.config.project.base or self.vcs.default_branch())
+        return "" if is_own else f" --into {shlex.quote(base)}"
 
     def branch(self, name: str) -> str:
         """A branch by its name, or the last branch of the agent of that name."""

@@ -275,12 +275,12 @@ class FailedGate(Record):
     run: GateRun
 
 
-def way_out(base: str) -> str:
-    """What a person does about a base that fails a gate."""
+def way_out(base: str, into: str = "") -> str:
+    """What a person does about a base that fails a gate; `into` is the option that names it, if it is needed."""
     return (
-        f"fix {base}, or land the branch that does by name (`rook merge --branch NAME`); if something is missing in a "
-        "fresh checkout, such as installed packages, name the command that makes it in `provision.setup`. Then "
-        "`rook merge run` lands what waits"
+        f"fix {base}, or land the branch that does by name (`rook merge --branch NAME{into}`); if something is missing "
+        "in a fresh checkout, such as installed packages, name the command that makes it in `provision.setup`. Then "
+        f"`rook merge run{into}` lands what waits"
     )
 
 

@@ -1,8 +1,8 @@
 """Pushing a base to its upstream: when a person asks for it, or after a landing where `remote.push` is `always`.
 
-What is about to be pushed is kept under `refs/rookery/push/<base>` until that is recorded. So after a kill the next
-look at the upstream says whether the push went through. A failed push fails no landing: the next landing or `rook sync`
-tries again.
+What is about to be pushed is kept under `refs/rookery/push/<base>@<upstream>` until that is recorded. So after a kill
+the next look at the upstream says whether the push went through. A failed push fails no landing: the next landing or
+`rook sync` tries again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rookery.ops.context import Context
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.git.remote import AHEAD, DIVERGED, GONE, UNPUBLISHED, Comparison, Remote
 from rookery.vcs.model import JJ
-from rookery.vcs.ref_names import PUSHINGS, SAVED, upstream_name
+from rookery.vcs.ref_names import PUSHINGS, SAVED
 
 NEVER, ASK, ALWAYS = "never", "ask", "always"
 _STRICT = (NEVER, ASK, ALWAYS)
@@ -61,13 +61,13 @@ def look(merger: Merger, remote: Remote) -> Comparison:
 
 def why_not(comparison: Comparison) -> str:
     """Why a base must not be pushed; empty if there is something to push and nothing against it."""
-    name = comparison.upstream.name
+    name, by_hand = comparison.upstream.name, f"`{comparison.upstream.push_by_hand(comparison.base)}` by hand"
     if comparison.state == GONE:
-        return f"{name} was there and is gone; `git push` by hand makes it again"
+        return f"{name} was there and is gone; {by_hand} makes it again"
     if comparison.state == DIVERGED:
         return f"{comparison.base} and {name} have diverged; `rook sync` says how"
     if comparison.has_dropped:
-        return f"{name} was rewritten without commits that {comparison.base} has; `git push` by hand brings them back"
+        return f"{name} was rewritten without commits that {comparison.base} has; {by_hand} brings them back"
     if comparison.state not in (AHEAD, UNPUBLISHED):
         return f"{name} has all of {comparison.base}"
     return ""
@@ -79,13 +79,15 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
     reason = why_not(comparison)
     if reason:
         return result.replace(state=LEFT, reason=reason)
-    keep_refs(merger.merging.store, {upstream_name(PUSHINGS, comparison.base): comparison.tip})
+    keep_refs(merger.merging.store, {remote.ref_name(PUSHINGS): comparison.tip})  # from now on an undo only reverts it
     steps.reached("push noted")
+    tip = merger.merging.tip(comparison.base)
+    if tip is None or not merger.merging.store.contains(comparison.tip, tip):
+        return result.replace(state=LEFT, reason=f"{comparison.base} has moved meanwhile; `rook sync` again")
     try:
-        remote.push()
+        remote.push(comparison.tip)
     except RookError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        return result.replace(state=NOT_PUSHED, reason=f"{error.message}{hint}")
+        return result.replace(state=NOT_PUSHED, reason=_why(error))
     steps.reached("pushed")
     _record(merger, remote, comparison.tip, {"before": comparison.theirs, "commits": comparison.ahead})
     return result
@@ -94,7 +96,7 @@ def push(merger: Merger, remote: Remote, comparison: Comparison) -> Pushed:
 def _settle(merger: Merger, remote: Remote, comparison: Comparison) -> None:
     """A push that was not recorded has gone through if the upstream has its commit."""
     store = merger.merging.store
-    name = upstream_name(PUSHINGS, remote.base)
+    name = remote.ref_name(PUSHINGS)
     commit = store.ref(SAVED + name)
     if commit is None:
         return
@@ -113,8 +115,8 @@ def _record(merger: Merger, remote: Remote, commit: str, more: dict[str, object]
             data = {"upstream": name, "commit": commit, **more}
             events.publish(db, "remote.pushed", base, data, actor=merger.actor, at=merger.ctx.now())
     steps.reached("push recorded")
-    remote.learn(commit)
-    merger.merging.store.delete_ref_at(SAVED + upstream_name(PUSHINGS, base), commit)
+    remote.learn_pushed(commit)
+    merger.merging.store.delete_ref_at(SAVED + remote.ref_name(PUSHINGS), commit)
 
 
 def after_landing(merger: Merger, outcome: Outcome) -> Outcome:
@@ -137,8 +139,11 @@ def after_landing(merger: Merger, outcome: Outcome) -> Outcome:
         remote = open_remote(merger, outcome.base)
         return outcome.replace(push=push(merger, remote, look(merger, remote)))
     except RookError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        return outcome.replace(push=Pushed(NOT_PUSHED, "", reason=f"{error.message}{hint}"))
+        return outcome.replace(push=Pushed(NOT_PUSHED, "", reason=_why(error)))
+
+
+def _why(error: RookError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def _agrees(merger: Merger, outcome: Outcome) -> bool:

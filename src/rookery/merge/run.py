@@ -30,7 +30,6 @@ from rookery.merge.model import (
     BASE_GATE,
     CONFLICT,
     EMPTY,
-    FLAKY,
     GATE,
     GONE,
     HUMAN,
@@ -224,16 +223,19 @@ class Run:
         failed = self.gating.gate(candidate)
         if failed is None:
             self._land([candidate])
-        else:
+        elif not self._is_base_to_blame(candidate.entry, failed):
             self._fail_gate(candidate, failed)
 
-    def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
-        """Blame the base if it fails the same gate, else the branch."""
+    def _is_base_to_blame(self, entry: Entry, failed: GateRun) -> bool:
+        """True if the base itself fails a gate that a branch has failed; then the branch waits."""
         on_base = self.gating.ask_base(failed)
-        if on_base is not None and not on_base.is_ok:
-            self.progress.hold_for_base([candidate.entry], on_base)
-            return
-        is_flaky = on_base is not None and on_base.verdict == FLAKY
+        if on_base is None or on_base.is_ok:
+            return False
+        self.progress.hold_for_base([entry], on_base)
+        return True
+
+    def _fail_gate(self, candidate: Candidate, failed: GateRun, remark: str = "") -> None:
+        is_flaky = self.gating.is_flaky_on_base(failed)
         flaky = f"; it is flaky: on {self.lease.base} itself it failed and passed on the same files" if is_flaky else ""
         reason = f"the gate {failed.name} {failed.result}{flaky}{remark}"
         merge_id, commits = candidate.entry.id, {"candidate": candidate.commit, "base_before": candidate.onto}
@@ -291,9 +293,7 @@ class Run:
                 case.record(merger)
                 self._land([candidate])
                 return
-            on_base = self.gating.ask_base(failed)
-            if on_base is not None and not on_base.is_ok:
-                self.progress.hold_for_base([entry], on_base)
+            if self._is_base_to_blame(entry, failed):
                 return
             case.refuse(merger, failed)
             refused = failed
@@ -339,11 +339,9 @@ class Run:
         if failed is None:
             handed.case.record(merger)
             self._land([handed.candidate])
-            return
-        on_base = self.gating.ask_base(failed)
-        if on_base is None or on_base.is_ok:
+        elif not self._is_base_to_blame(entry, failed):
             handed.case.refuse(merger, failed)
-        self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
+            self._fail_gate(handed.candidate, failed, f"; its resolution stays in {shown_place(entry.id)}")
 
     def _brings_nothing(self, candidate: Candidate, *, is_on_base: bool) -> bool:
         """True if a candidate brings nothing that its base lacks; `is_on_base` if no other candidate is below it.

@@ -11,7 +11,7 @@ from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.gates.service import read_last_lines
+from rookery.merge.gates.gate_job import read_last_lines
 from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger

@@ -30,7 +30,7 @@ from rookery.vcs.git.in_progress import find_operation
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.remote import BEHIND, DIVERGED, Comparison, Remote
 from rookery.vcs.model import RefMoved
-from rookery.vcs.ref_names import SAVED, SYNCED_FROM, UPSTREAMS, upstream_name
+from rookery.vcs.ref_names import SAVED, UPSTREAMS, synced_from_name, upstream_ref_name
 
 _MOST_LISTED = 100
 _MOST_FILES = 200
@@ -69,7 +69,7 @@ def sync(
                 raise
             comparison = remote.compare(comparison.theirs, comparison.known)
             synced = _describe(merger, merger.merging, comparison)
-    comparison = remote.compare(comparison.theirs, comparison.theirs if synced.moved else comparison.known)
+    comparison = remote.compare(comparison.theirs, comparison.known)
     if comparison.theirs is not None and not comparison.has_dropped:
         remote.learn(comparison.theirs)
     _record(merger, comparison)
@@ -210,10 +210,10 @@ def _move(merger: Merger, lease: Lease, comparison: Comparison, new: str) -> Hel
             steps.reached("sync forwarded")
             leases.check(merger.ctx.db, lease)
             steps.reached("sync checked")
-            kept = {
-                upstream_name(UPSTREAMS, base): str(comparison.theirs),
-                upstream_name(SYNCED_FROM, base): comparison.tip,
-            }
+            kept = {synced_from_name(base): comparison.tip}
+            if not comparison.has_dropped:  # else it stays known that the upstream had these commits
+                known = upstream_ref_name(UPSTREAMS, base, comparison.upstream.name)
+                kept[known] = str(comparison.theirs)
             why = f"sync with {comparison.upstream.name}"
             merging.move(base, new, comparison.tip, why, fence=lease.fence, kept=kept)
             steps.reached("sync moved")
@@ -230,15 +230,18 @@ def _record(merger: Merger, comparison: Comparison) -> None:
 
     Also where a kill kept the process from it that moved the base, or where a person has moved it by hand.
     """
-    if comparison.theirs is None or comparison.behind or comparison.has_dropped:
+    if comparison.theirs is None or comparison.behind:
         return
-    base, store = comparison.base, merger.merging.store
-    last = _last_event(merger, base)
-    moved_from = store.ref(SAVED + upstream_name(SYNCED_FROM, base))
-    if last != comparison.theirs and (last or moved_from):
-        _publish(merger, comparison, last, moved_from)
+    store, theirs = merger.merging.store, comparison.theirs
+    last = _last_event(merger, comparison)
+    name = SAVED + synced_from_name(comparison.base)
+    moved_from = store.ref(name)
     if moved_from is not None:
-        store.delete_ref_at(SAVED + upstream_name(SYNCED_FROM, base), moved_from)
+        if last != theirs:
+            _publish(merger, comparison, last, moved_from)
+        store.delete_ref_at(name, moved_from)
+    elif last and not comparison.has_dropped and not (store.find_commit(last) and store.contains(theirs, last)):
+        _publish(merger, comparison, last, None)
 
 
 def _publish(merger: Merger, comparison: Comparison, last: str | None, moved_from: str | None) -> None:
@@ -247,7 +250,7 @@ def _publish(merger: Merger, comparison: Comparison, last: str | None, moved_fro
     pairs = [(before, after)] if before and merger.merging.store.find_commit(before) else []
     touched = rebase_requests.touched_agents(merger, base, pairs) if pairs else []
     with db.write():
-        if _last_event(merger, base) != last:
+        if _last_event(merger, comparison) != last:
             return  # another process has recorded it
         for agent, branch, files in touched:
             messages.ask_to_rebase(merger, agent, branch, base, files)
@@ -261,10 +264,10 @@ def _publish(merger: Merger, comparison: Comparison, last: str | None, moved_fro
     steps.reached("sync recorded")
 
 
-def _last_event(merger: Merger, base: str) -> str | None:
-    """The upstream's commit that was last recorded, as followed or as pushed."""
-    last = events.read(merger.ctx.db, kinds=("remote",), subject=base, limit=1, newest=True)
-    return str(last[0].data["commit"]) if last else None
+def _last_event(merger: Merger, comparison: Comparison) -> str | None:
+    """The upstream's commit that was last recorded, as followed or as pushed; None if another upstream came last."""
+    last = events.read(merger.ctx.db, kinds=("remote",), subject=comparison.base, limit=1, newest=True)
+    return str(last[0].data["commit"]) if last and last[0].data["upstream"] == comparison.upstream.name else None
 
 
 def _push(

@@ -29,13 +29,13 @@ OPENED = "resolve/opened/"
 RESOLVED_WORK = "resolve/done/"
 """What a person has committed to resolve a conflict, by entry."""
 UPSTREAMS = "upstream/"
-"""The last commit of a base's upstream that is known, see `upstream_name`."""
+"""The last commit of a base's upstream that is known, see `upstream_ref_name`."""
 FETCHED = "fetched/"
-"""Where the upstream of a base is fetched to, see `upstream_name`."""
+"""Where the upstream of a base is fetched to, see `upstream_ref_name`."""
 PUSHINGS = "push/"
-"""What is being pushed to the upstream of a base, see `upstream_name`."""
+"""What is being pushed to the upstream of a base, see `upstream_ref_name`."""
 SYNCED_FROM = "synced/"
-"""What a base was before it followed its upstream, until that is recorded, see `upstream_name`."""
+"""What a base was before it followed its upstream, until that is recorded, see `synced_from_name`."""
 RESCUE = "rescue/"
 """What a command would otherwise have lost, by agent."""
 RESCUE_UNDO = f"{RESCUE}undo/"
@@ -77,14 +77,19 @@ def fence_ref(base: str) -> str:
     return SAVED + LEASES + _short_flat(base)
 
 
-def upstream_name(kind: str, base: str) -> str:
-    """What is kept of a base's upstream; the kind is one of the four above."""
-    return kind + _short_flat(base)
+def upstream_ref_name(kind: str, base: str, upstream: str) -> str:
+    """What is kept of an upstream of a base: a base that gets another one begins with nothing."""
+    return kind + _short_flat(base, upstream)
 
 
-def _short_flat(base: str) -> str:
-    """A branch's name in one level; a name that is too long for a file is replaced by its hash."""
-    name = _flat(base)
+def synced_from_name(base: str) -> str:
+    """Where a base was before it followed its upstream."""
+    return SYNCED_FROM + _short_flat(base)
+
+
+def _short_flat(*names: str) -> str:
+    """Names in one level; what is too long for a file is replaced by its hash."""
+    name = "@".join(map(_flat, names))  # in each of them it is quoted
     return name if len(name) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()
 
 

@@ -41,6 +41,10 @@ class ProvisionFailed(Refused):
     code = "provision_failed"
 
 
+class SetupFailed(ProvisionFailed):
+    """The setup command failed on the files of a worktree."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest(Record):
     """What provisioning created, and when it was done."""
@@ -211,10 +215,10 @@ def _set_up(root: str, worktree: str, settings: ProvisionConfig, env: dict[str, 
     try:
         done = run(argv, cwd=worktree, timeout=settings.setup_timeout, env=whole, check=False)
     except ProgramFailed as error:
-        raise ProvisionFailed(f"the setup command failed: {error.message}", hint="see provision.setup") from error
+        raise SetupFailed(f"the setup command failed: {error.message}", hint="see provision.setup") from error
     if not done.ok:
         output = mask(done.stdout + done.stderr, secret_values(whole))[-_LAST_CHARACTERS:].strip()
-        raise ProvisionFailed(
+        raise SetupFailed(
             f"the setup command `{settings.setup}` exited with {done.status}:\n{output}", hint="see provision.setup"
         )
 

@@ -9,18 +9,19 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Paragraph, Table, line, short, text
 from rookery.merge.gates.ops import GateSummary
 from rookery.merge.gates.service import GateReport
-from rookery.merge.model import FAILED_GATE, FLAKY, MEMORY, OVERRAN, PASSED, TIMEOUT, GateRun
+from rookery.merge.model import FAILED_GATE, FLAKY, MEMORY, OVERRAN, PASSED, TIMEOUT, GateRun, way_out
 
 _STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad", MEMORY: "bad"}
 _SHOWN_LINES = 20
 
 
-def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
+def report(result: GateReport, values: dict[str, Any]) -> list[Block]:
     """What the gates say of a commit."""
     if not result.runs:
         return [text("No gate is configured for what has changed; see `gates` in the configuration.", "dim")]
     commit = Paragraph([line("for ", short(result.commit))])
-    return [runs(result.runs), *failed_output(result.runs), commit]
+    to_do = [text(f"To do: {way_out('the base')}.", "busy")] if values.get("base") and result.failed else []
+    return [runs(result.runs), *failed_output(result.runs), *to_do, commit]
 
 
 def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:

@@ -58,7 +58,7 @@ def outcome(result: Outcome, values: dict[str, Any]) -> Iterator[Block]:
         yield from predictions(result.predicted, values)
         return
     if result.entries:
-        yield from _landed(result)
+        yield from _landed(result, f" --into {quote(result.base)}" if values.get("into") else "")
     elif result.skipped:
         yield text(f"Nothing landed on {result.base}.", "dim")
     else:
@@ -68,7 +68,7 @@ def outcome(result: Outcome, values: dict[str, Any]) -> Iterator[Block]:
         yield Table(("skipped", "because"), rows, stretch=1)
 
 
-def _landed(result: Outcome) -> Iterator[Block]:
+def _landed(result: Outcome, into: str) -> Iterator[Block]:
     yield _table(result.entries)
     landed = sum(entry.state == LANDED for entry in result.entries)
     gate_runs = f"with {result.gate_runs} gate runs"
@@ -76,8 +76,8 @@ def _landed(result: Outcome) -> Iterator[Block]:
     for entry in result.entries:
         yield from _outside_of(entry)
     if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
-        yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
-    yield from _failed_gates(result)
+        yield text(f"What waits lands with `rook merge run{into}`, once nothing blocks it any more.", "busy")
+    yield from _failed_gates(result, into)
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
             yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
@@ -96,14 +96,14 @@ def _outside_of(entry: Entry) -> Iterator[Block]:
             yield text(f"`rook merge --branch {entry.branch} --outside WHY` gives a reason and lands it.", "busy")
 
 
-def _failed_gates(result: Outcome) -> Iterator[Block]:
+def _failed_gates(result: Outcome, into: str) -> Iterator[Block]:
     """What the gates printed that kept something from landing; that of the base once."""
     broken = {failed.run.name: failed.run for failed in result.failed_gates if failed.is_base}
     for run in broken.values():
         yield text(f"{result.base} itself fails the gate {run.name}, so that is no fault of what waits.", "busy")
         yield from failed_output((run,))
     if broken:
-        yield text(f"To do: {way_out(result.base)}.", "busy")
+        yield text(f"To do: {way_out(result.base, into)}.", "busy")
     for failed in result.failed_gates:
         if not failed.is_base:
             yield text(failed.branch, "bad")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Any
 
 from rookery.base.text import one_line
@@ -12,7 +13,8 @@ from rookery.merge.model import PUSHED
 from rookery.ops.vcs import Committed, Detected, Difference
 from rookery.remote.model import MERGED, CommitLine, Synced
 from rookery.tasks.cleanup_ops import Branch
-from rookery.vcs.git.remote import AHEAD, BEHIND, DIVERGED, EQUAL, GONE, UNPUBLISHED
+from rookery.vcs.git.merge_tree import UNRELATED
+from rookery.vcs.git.remote import AHEAD, BEHIND, DIVERGED, EQUAL, GONE, UNPUBLISHED, Upstream
 from rookery.vcs.model import LogEntry, Status
 
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}
@@ -81,7 +83,7 @@ def _path(path: str, old_path: str | None) -> str:
     return one_line(path) if old_path is None else f"{one_line(old_path)} → {one_line(path)}"
 
 
-def synced(result: Synced, _values: dict[str, Any]) -> Iterator[Block]:
+def synced(result: Synced, values: dict[str, Any]) -> Iterator[Block]:
     """How the base and its upstream had come apart, and what was done."""
     base, name = result.base, result.upstream
     if result.is_rewritten:
@@ -98,7 +100,8 @@ def synced(result: Synced, _values: dict[str, Any]) -> Iterator[Block]:
     if result.is_dry_run:
         yield text("Nothing was changed.", "dim")
     else:
-        yield from _next_step(result)
+        again = f"rook sync --into {quote(result.base)}" if values.get("into") else "rook sync"
+        yield from _next_step(result, again)
 
 
 def _state(result: Synced) -> Iterator[Block]:
@@ -139,21 +142,23 @@ def _diverged(result: Synced) -> Iterator[Block]:
         yield text("They merge without a conflict.")
 
 
-def _next_step(result: Synced) -> Iterator[Block]:
+def _next_step(result: Synced, again: str) -> Iterator[Block]:
     base = result.base
     if result.files:
-        yield text("Settle that, then `rook sync` again.", "dim")
+        yield text(f"Settle that, then `{again}` again.", "dim")
     elif result.state == DIVERGED and not result.moved and not result.held:
         if result.conflicts:
-            yield text(f"Merge it by hand on {base} (`git merge {result.upstream}`), then `rook sync` again.", "dim")
+            # By its id: git may keep no branch of that name here.
+            option = "--allow-unrelated-histories " * (result.conflicts[0]["kind"] == UNRELATED)
+            merge = f"git merge {option}{(result.upstream_commit or '')[:SHORT]}"
+            yield text(f"Merge it by hand on {base} (`{merge}`), then `{again}` again.", "dim")
         else:
-            yield text("`rook sync --merge` merges them, through the gates.", "dim")
+            yield text(f"`{again} --merge` merges them, through the gates.", "dim")
     elif result.has_dropped:
-        yield text(
-            f"Keep them with `git push {result.upstream.partition('/')[0]} {base}`, or drop them here too.", "dim"
-        )
+        push = Upstream(*result.upstream.split("/", 1)).push_by_hand(base)
+        yield text(f"Keep them with `{push}`, or drop them here too.", "dim")
     elif (result.state in (AHEAD, UNPUBLISHED) or result.moved == MERGED) and result.push is None:
-        yield text("`rook sync --push` pushes it.", "dim")
+        yield text(f"`{again} --push` pushes it.", "dim")
 
 
 def _listed(commits: Sequence[CommitLine], count: int) -> Paragraph:

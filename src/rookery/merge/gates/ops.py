@@ -13,7 +13,7 @@ from rookery.merge.gates.service import GateReport, run_gates, run_gates_on_base
 from rookery.merge.merger import Merger
 from rookery.merge.model import FLAKY, GateRun
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, BRANCHES, NOTHING, PROCESS, Doc, Ref, op
+from rookery.ops.operation import BRANCHES, GATES, NOTHING, PROCESS, Doc, Ref, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class GateSummary(Record):
 @op("gate run", needs="gate.write", long=True, touches=PROCESS, owns=NOTHING, view="gates.report")
 def run(
     ctx: Context,
-    name: Annotated[tuple[str, ...], Ref(AGENTS), Doc("Gates to run; all by default.")] = (),
+    name: Annotated[tuple[str, ...], Ref(GATES), Doc("Gates to run; all by default.")] = (),
     *,
     branch: Annotated[str | None, Ref(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
     commit: Annotated[str | None, Doc("A commit.")] = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
@@ -45,24 +45,35 @@ class Scratch(Record):
 
 
 @contextmanager
-def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
-    """Check a commit out in a folder of its own and provision it; afterwards, also on an error, delete the folder."""
-    top = merger.scratch(name)
-    folder = folder_of(merger, name)
+def open_scratch(
+    merger: Merger, name: str, commit: str, *, base: str, at: str, is_set_up: bool = True
+) -> Iterator[Scratch]:
+    """Check a commit out in a folder of its own and provision it; afterwards, also on an error, delete the folder.
+
+    The setup command runs the commit's own code, so it is kept from the project as gates are; without `is_set_up` it is
+    left out. Raises SetupFailed.
+    """
+    top, folder, settings = merger.scratch(name), folder_of(merger, name), merger.ctx.config.provision
     private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
     try:
         owned_folders.make(top)
         os.mkdir(temporary)
         git_scratch.make(merger.merging.store, folder, commit, branch=base, at=at)
+        cage = _cage(merger, top)
+
+        def environ(provided: dict[str, str]) -> dict[str, str]:
+            return _environ(merger, top, folder, temporary, provided)
+
         provided = provision(
             merger.ctx.root,
             folder,
-            merger.ctx.config.provision,
+            settings if is_set_up else replace(settings, setup=""),
             vcs_config=VcsConfig(backend=GIT, timeout=merger.ctx.config.vcs.timeout),
             session_folder=private,
+            enclose=lambda argv, provided: ((*cage, *argv), environ(provided)),
             hides=lambda paths: git_scratch.hide(folder, paths),
         )
-        yield Scratch(name, folder, _environ(merger, top, folder, temporary, provided), _cage(merger, top))
+        yield Scratch(name, folder, environ(provided), cage)
     finally:
         _delete(top)
 

@@ -74,7 +74,7 @@ def tell_base_fails(merger: Merger, entry: Entry, output: str) -> None:
         f"{entry.branch} waits to land on {entry.base}: {entry.reason}",
         "That is not the fault of the branch: there is nothing to fix on it, and it keeps its place in the queue.",
         *_output(entry, output),
-        f"What a person must do: {way_out(entry.base)}.",
+        f"What a person must do: {way_out(entry.base, merger.into(entry.base))}.",
     ]
     subject = one_line(f"{entry.branch} waits: {entry.reason}", 200)
     _send(merger, entry, subject, "\n\n".join(parts))

@@ -58,7 +58,8 @@ def regenerate(merger: Merger, case: Case, locks: Sequence[Conflict]) -> tuple[d
     settled: dict[str, Side] = {}
     outcomes = []
     name = f"lock-{case.entry.id}-{unique()}"
-    with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
+    # Without the setup command: many, such as `npm ci`, fail while the lock file does not fit.
+    with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto, is_set_up=False) as place:
         for conflict in locks:
             outcome = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
             lock = lockfile_of(conflict.path)

@@ -23,8 +23,7 @@ from rookery.environment.model import Environment
 from rookery.environment.service import search_path
 from rookery.environment.store import EnvironmentUnusable
 from rookery.merge import store
-from rookery.merge.gates import jobs, scratch
-from rookery.merge.gates import service as gates
+from rookery.merge.gates import jobs, scratch, settlement
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
@@ -129,7 +128,7 @@ def _wait(merger: Merger, job: str, commit: str) -> Resolution | None:
 
     Raises ProgramFailed if the agent failed.
     """
-    taken = gates.take_ended(merger, job)
+    taken = settlement.take_ended(merger, job)
     if taken is None:
         return None
     answer = None
@@ -139,7 +138,7 @@ def _wait(merger: Merger, job: str, commit: str) -> Resolution | None:
         git_scratch.hide(folder, [ignore_line(ANSWER)])
         tree = git_scratch.write_tree(merger.merging.store, folder, commit)
         answer = answer.replace(tree=_without(merger, tree, answer.deleted))
-    gates.drop(merger, taken)
+    settlement.drop(merger, taken)
     if taken.end is not None and taken.end["failure"]:
         raise ProgramFailed(taken.end["failure"])
     return answer
@@ -152,7 +151,7 @@ def _end_others(merger: Merger, case: Case, tier: str, job: str) -> None:
         about = jobs.about(root, other)
         if other != job and (about.get("agent"), about.get("entry")) == (tier, case.entry.id):
             jobs.end(root, other)
-            gates.settle_left(merger, other)
+            settlement.settle_left(merger, other)
 
 
 def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> Launch:

@@ -27,10 +27,13 @@ class BranchScope(Record):
 
 
 def find(db: Database, branch: str) -> BranchScope | None:
-    """The scope of the last agent on a branch; None if it had none, or if no agent made the branch."""
+    """The scope of the last agent on a branch; None if it had none, or if no agent made the branch.
+
+    A sling that failed before it had the branch changed nothing there, so it does not count.
+    """
     row = db.one(
         "SELECT agent, task_id, base_commit, json_extract(settings, '$.base'), json_extract(settings, '$.files') "
-        "FROM sessions WHERE branch = ? ORDER BY seq DESC LIMIT 1",
+        "FROM sessions WHERE branch = ? AND step <> 'reserved' ORDER BY seq DESC LIMIT 1",
         (branch,),
     )
     if row is None:

@@ -23,7 +23,7 @@ from rookery.vcs.git.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, 
 from rookery.vcs.git.moves import Moving
 from rookery.vcs.git.repository import DIFF, LITERAL, LOG, GitStore
 from rookery.vcs.git.tree_diff import DIFF_TREE, TreeChange, parse_change, parse_changes, tree_changes
-from rookery.vcs.ref_names import HEADS, SAVED, UPSTREAMS
+from rookery.vcs.ref_names import HEADS, PUSHINGS, SAVED, UPSTREAMS
 from rookery.vcs.temporary import temporary_folder
 
 # With these, the same tree and parents always give the same commit, so that such commits do not pile up.
@@ -256,8 +256,8 @@ class Merging(Moving):
         return {name.removeprefix(HEADS) for name in listed.splitlines()}
 
     def refs_with(self, commit: str) -> set[str]:
-        """The whole names of the branches, tags and branches of remotes that contain a commit."""
-        places = (HEADS, "refs/tags/", "refs/remotes/", SAVED + UPSTREAMS)
+        """The whole names of the branches, tags, branches of remotes and pushes under way that contain a commit."""
+        places = (HEADS, "refs/tags/", "refs/remotes/", SAVED + UPSTREAMS, SAVED + PUSHINGS)
         return set(self.store.read("for-each-ref", f"--contains={commit}", "--format=%(refname)", *places).splitlines())
 
     def begin_forward(self, branch: str, old: str, new: str) -> list[Forward]:

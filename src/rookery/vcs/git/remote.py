@@ -4,9 +4,9 @@ Git runs with the caller's own environment, settings and hooks, as in the caller
 password: no person would see it ask. Remotes are named, never written out as a URL, and stand after `--`. Nothing is
 forced.
 
-What is fetched goes to `refs/rookery/fetched/<base>`, so that no other fetch is mistaken for ours; git brings
-`refs/remotes/…` along. `refs/rookery/upstream/<base>` is the last commit of the upstream that is known: if a later one
-does not contain it, the upstream was rewritten.
+What is fetched goes to `refs/rookery/fetched/<base>@<upstream>`, so that no other fetch is mistaken for ours; git
+brings `refs/remotes/…` along. `refs/rookery/upstream/<base>@<upstream>` is the last commit of the upstream that is
+known: if a later one does not contain it, the upstream was rewritten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rookery.processes.process import Finished
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.ref_names import FETCHED, HEADS, SAVED, UPSTREAMS, upstream_name
+from rookery.vcs.ref_names import FETCHED, HEADS, SAVED, UPSTREAMS, upstream_ref_name
 
 EQUAL, BEHIND, AHEAD, DIVERGED = "equal", "behind", "ahead", "diverged"
 UNPUBLISHED, GONE = "unpublished", "gone"
@@ -37,6 +37,10 @@ _FETCH = ("fetch", "--progress", "--no-prune", "--no-recurse-submodules", "--no-
 _PUSH = ("push", "--porcelain", "--progress", "--no-follow-tags")
 _PERCENT = re.compile(r"(?:remote: )?([A-Z][A-Za-z -]+):\s+(\d+)%")
 _LOGIN = re.compile(r"(\w+://)[^/@\s']+@")
+_REMOTE = "remote:"
+"""What git puts before each line that the remote's own hooks print."""
+_MOST_WORDS = 10
+_CLOBBERED = "would clobber existing tag"
 _RACES = ("failed to update ref", "cannot lock ref", "incorrect old value")
 """Why a remote refuses a push if another one was there between its answer and the push."""
 _TRIES = 3
@@ -81,6 +85,10 @@ class Upstream(Record):
     def tracking(self) -> str:
         """Where git usually keeps what it last saw of it."""
         return f"refs/remotes/{self.remote}/{self.branch}"
+
+    def push_by_hand(self, base: str) -> str:
+        """The command that pushes a base to it."""
+        return f"git push {quote(self.remote)} {quote(base if base == self.branch else f'{base}:{self.branch}')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,7 @@ def find_upstream(store: GitStore, base: str) -> Upstream:
         raise NoUpstream("this repository has no remote", hint="`git remote add origin URL` names one")
     raise NoUpstream(
         f"{base} has no upstream, and there are several remotes: {', '.join(remotes)}",
-        hint=f"{set_it} names one, after `git fetch REMOTE`",
+        hint=f"{set_it} names one, after `git fetch REMOTE`; `git push -u REMOTE {quote(base)}` makes one there",
     )
 
 
@@ -147,17 +155,23 @@ class Remote:
         self._show = show
         self.upstream = find_upstream(self._store, base)
 
+    def ref_name(self, kind: str) -> str:
+        """What is kept of this upstream under `refs/rookery/`."""
+        return upstream_ref_name(kind, self.base, self.upstream.name)
+
     def fetch(self) -> str | None:
         """Fetch the upstream, and nothing else but the tags that git follows; None if the remote has no such branch."""
-        into = SAVED + upstream_name(FETCHED, self.base)
-        words = (*_FETCH, "--no-auto-maintenance", "--", self.upstream.remote, f"+{self.upstream.ref}:{into}")
+        into = SAVED + self.ref_name(FETCHED)
+        options = [*_FETCH, "--no-auto-maintenance"]
         for left in reversed(range(_TRIES)):
-            done = self._run(self._store, *words)
+            done = self._run(self._store, *options, "--", self.upstream.remote, f"+{self.upstream.ref}:{into}")
             if done.ok:
                 return self._store.ref(into)
             if "couldn't find remote ref" in done.stderr:
                 return None
-            if not left or "cannot lock ref" not in done.stderr:
+            if _CLOBBERED in done.stderr:  # the user has git fetch all tags, and one is another one here
+                options.append("--no-tags")
+            elif not left or "cannot lock ref" not in done.stderr:
                 break  # another fetch may have been faster
         raise self._failure("fetch", done)
 
@@ -177,16 +191,21 @@ class Remote:
 
     def last_seen(self) -> str | None:
         """The upstream's commit as it was last fetched, by whichever git."""
-        return self._store.ref(self.upstream.tracking) or self._store.ref(SAVED + upstream_name(FETCHED, self.base))
+        return self._store.ref(self.upstream.tracking) or self._store.ref(SAVED + self.ref_name(FETCHED))
 
     def known(self) -> str | None:
         """The last commit of the upstream that we know, or that git knows where we have seen none."""
-        return self._store.ref(SAVED + upstream_name(UPSTREAMS, self.base)) or self._store.ref(self.upstream.tracking)
+        known = self._store.ref(SAVED + self.ref_name(UPSTREAMS))
+        return known if known or self._pushes_elsewhere else self._store.ref(self.upstream.tracking)
 
     def learn(self, commit: str) -> None:
         """Keep the commit as the last one of the upstream that is known."""
-        if self._store.ref(SAVED + upstream_name(UPSTREAMS, self.base)) != commit:
-            keep_refs(self._store, {upstream_name(UPSTREAMS, self.base): commit})
+        self._keep(self.ref_name(UPSTREAMS), commit)
+
+    def learn_pushed(self, commit: str) -> None:
+        """Keep a commit that was pushed: the upstream has it now, unless pushes go to another repository than it."""
+        upstream = f"{self.upstream.name} pushed" if self._pushes_elsewhere else self.upstream.name
+        self._keep(upstream_ref_name(UPSTREAMS, self.base, upstream), commit)
 
     def compare(self, theirs: str | None, known: str | None, store: GitStore | None = None) -> Comparison:
         """How the base and a commit of its upstream have come apart."""
@@ -208,9 +227,9 @@ class Remote:
             is_rewritten=True, has_dropped=shared is not None and not store.contains(shared, theirs)
         )
 
-    def push(self) -> None:
-        """Push the base to its upstream, without force; raises PushRejected or RemoteFailed."""
-        refs = f"{HEADS}{self.base}:{self.upstream.ref}"
+    def push(self, commit: str) -> None:
+        """Push a commit of the base to its upstream, without force; raises PushRejected or RemoteFailed."""
+        refs = f"{commit}:{self.upstream.ref}"
         done = self._run(self._store, *_PUSH, "--", self.upstream.remote, refs, env={})
         if done.ok:
             return
@@ -223,10 +242,21 @@ class Remote:
                 raise PushRejected(
                     f"{self.upstream.name} has moved meanwhile, so the push was refused", hint="`rook sync` again"
                 )
-            raise PushRejected(
-                f"{self.upstream.remote} refused the push: {_public(reason)}", hint="see what the remote says about it"
-            )
+            reason = "\n".join([reason, *_words_of_remote(done.stderr)])
+            raise PushRejected(f"{self.upstream.remote} refused the push: {_public(reason)}")
         raise self._failure("push", done)
+
+    @cached_property
+    def _pushes_elsewhere(self) -> bool:
+        """True if git pushes to other URLs than it fetches from, and moves the tracking branch all the same."""
+        ask = ("remote", "get-url")
+        fetched = self._store.ask(*ask, "--", self.upstream.remote)
+        pushed = self._store.ask(*ask, "--push", "--all", "--", self.upstream.remote) or ""
+        return fetched not in pushed.splitlines()
+
+    def _keep(self, name: str, commit: str) -> None:
+        if self._store.ref(SAVED + name) != commit:
+            keep_refs(self._store, {name: commit})
 
     def _run(self, store: GitStore, *args: str, env: dict[str, str] | None = None) -> Finished:
         # Git's words are read after a fetch; a push runs the user's hooks, in the user's language.
@@ -251,12 +281,13 @@ class Remote:
         return {"GIT_TERMINAL_PROMPT": "0"} | ({} if is_chosen else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"})
 
     def _failure(self, verb: str, done: Finished) -> RemoteFailed:
-        remote = quote(self.upstream.remote)
-        by_hand = f"git push {remote} {quote(self.base)}" if verb == "push" else f"git fetch {remote}"
+        what, by_hand, hook = "fetch from", f"git fetch {quote(self.upstream.remote)}", ""
+        if verb == "push":
+            what, by_hand = "push to", self.upstream.push_by_hand(self.base)
+            hook = "a `pre-push` hook may refuse it, or "
         return RemoteFailed(
-            f"git could not {'push to' if verb == 'push' else 'fetch from'} {self.upstream.remote}: "
-            f"{_public(_last_words(done))}",
-            hint=f"run `{by_hand}` once by hand: it may ask for a password, which `rook` never does",
+            f"git could not {what} {self.upstream.remote}: {_public(_last_words(done))}",
+            hint=f"try `{by_hand}` by hand: {hook}git may ask for a password there, which `rook` never lets it do",
         )
 
 
@@ -279,6 +310,13 @@ def _last_words(done: Finished) -> str:
     """The end of git's output, without its progress."""
     lines = [line.rpartition("\r")[2].rstrip() for line in done.last_output.split("\n")]
     return "\n".join(line for line in lines if line and not _PERCENT.match(line)) or f"exit status {done.status}"
+
+
+def _words_of_remote(stderr: str) -> list[str]:
+    """What the remote's hooks said, at most the last lines of it."""
+    lines = (line.rpartition("\r")[2] for line in stderr.split("\n"))
+    words = [line.removeprefix(_REMOTE).strip() for line in lines if line.startswith(_REMOTE)]
+    return [line for line in words if line and not _PERCENT.match(line)][-_MOST_WORDS:]
 
 
 def _public(text: str) -> str:
