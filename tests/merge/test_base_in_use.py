@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_a_landing_waits_for_what_git_has_begun_and_is_kept_when_that_is_aborted
 
     entry = yard.entry("work")
     assert (entry["state"], entry["kind"], yard.main()) == ("waiting", "busy", before)
-    assert f"a {kind} that uses main is in progress in {folder}" in entry["reason"]
+    assert f" {kind} that uses main is in progress in {folder}" in entry["reason"]
     assert f"`git {' '.join(abort)}`" in entry["reason"]
     assert not list((yard.folder / ".git").glob("rookery-forward*"))
 
@@ -222,6 +223,48 @@ def test_an_undo_is_refused_while_the_base_is_in_use(yard: Yard) -> None:
     git(yard.folder, "rebase", "--abort")
     assert yard.merge("undo", "work").status == 0
     assert not yard.contains(landed)
+
+
+def test_a_checkout_that_was_deleted_in_a_rebase_is_named_with_what_helps(yard: Yard) -> None:
+    prepare(yard)
+    shutil.rmtree(start_rebase_elsewhere(yard))
+    assert yard.merge("--branch", "work").status == 1
+    reason = yard.entry("work")["reason"]
+    assert "`git worktree prune`" in reason
+    assert "--abort" not in reason
+    git(yard.folder, "worktree", "prune")
+    assert yard.merge("run").status == 0
+    assert yard.show("b.txt") == "b"
+
+
+@pytest.mark.parametrize("words", [("resolve", "work", "--done"), ("run",)])
+def test_what_was_resolved_by_hand_waits_too_and_lands_after(yard: Yard, words: tuple[str, ...]) -> None:
+    yard.settings("merge:\n  tiers: []\n", "test -e b.txt")
+    prepare(yard)
+    yard.branch("both", at="work", a_txt="a\nwork\n")
+    git(yard.folder, "branch", "-qf", "work", "both")
+    assert yard.merge("--branch", "work").status == 1
+    place = Path(yard.merge("resolve", "work").data["path"])
+    (place / "a.txt").write_text("ours\nwork\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "--no-edit")
+    resolved, main = git(place, "rev-parse", "HEAD"), yard.main()
+    start_rebase(yard)
+
+    yard.merge(*words)
+
+    entry = yard.entry("work")
+    assert (entry["state"], yard.main()) == ("waiting", main)
+    assert "a rebase that uses main is in progress" in entry["reason"]
+    assert git(place, "rev-parse", "HEAD") == resolved
+    git(yard.folder, "rebase", "--abort")
+    assert yard.merge("run").status == 0
+    assert (yard.entry("work")["state"], yard.entry("work")["tier"]) == ("landed", "human")
+    assert (yard.show("a.txt"), yard.show("b.txt")) == ("ours\nwork", "b")
+    assert yard.contains(resolved)
+    assert not place.exists()
+    assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
 
 
 def test_another_branch_in_a_rebase_does_not_hold_the_base(yard: Yard) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conftest import git
+from rookery.base.errors import Refused
+from rookery.merge import store, undo, undo_plan
 
+from .terminal import Terminal
 from .yard import Yard
 
 
@@ -75,6 +78,22 @@ def test_a_reversal_has_to_pass_the_gates(yard: Yard) -> None:
 
 
 @pytest.mark.slow
+def test_a_gate_that_the_base_fails_already_does_not_hold_an_undo(yard: Yard) -> None:
+    """Two landings that break it could not be undone one after the other."""
+    yard.branch("one", one_txt="1\n")
+    yard.branch("two", two_txt="2\n")
+    for name in ("one", "two"):
+        assert yard.merge("--branch", name).status == 0
+    yard.settings("", "! test -e one.txt && ! test -e two.txt", "test -e two.txt || test -e one.txt")
+    assert yard.merge("undo", "one").data["landings"][0]["how"] == "reverted"
+    assert git(yard.folder, "ls-tree", "--name-only", "main").split() == ["README.md", "two.txt"]
+    yard.commit(three_txt="3\n")
+    assert "does not pass g2" in yard.merge("undo", "two").error["message"]  # the base passes that one
+    assert yard.states() == {"one": "undone", "two": "landed"}
+    yard.assert_tidy()
+
+
+@pytest.mark.slow
 def test_a_step_within_a_batch_is_gated_before_the_base_goes_back_to_it(yard: Yard) -> None:
     """The base never was there, only beyond it."""
     yard.settings("", "! test -e a.txt || test -e b.txt")
@@ -126,3 +145,111 @@ def test_a_whole_run_is_undone_with_its_tasks(yard: Yard) -> None:
     assert yard.merge("undo", "one").status == 0
     assert git(yard.folder, "status", "--porcelain") == ""
     assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "invalid_id"
+
+
+def _task(yard: Yard, title: str, at: str = "main", **files: str) -> tuple[str, str]:
+    """A task that was begun by hand, and its branch with a commit."""
+    task = str(yard.rook.json("task", "create", title).data["id"])
+    branch = str(yard.rook.json("task", "start", task, "--base", at).data["branch"])
+    git(yard.folder, "switch", "-q", branch)
+    yard.commit(**files)
+    git(yard.folder, "switch", "-q", "main")
+    return task, branch
+
+
+def _state(yard: Yard, task: str) -> str:
+    return str(yard.rook.json("task", "get", task).data["state"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+@pytest.mark.parametrize("step", ["", "undo moved"])
+def test_work_that_came_with_a_landing_goes_with_it(yard: Yard, strategy: str, step: str) -> None:
+    """The branch was built on that of another task, and landed first."""
+    yard.settings(f"merge:\n  strategy: {strategy}\n")
+    lower, below = _task(yard, "Lower", a_txt="a\n")
+    upper, above = _task(yard, "Upper", at=below, b_txt="b\n")
+    other, _ = _task(yard, "Other", c_txt="c\n")
+    assert yard.merge("--branch", f"rook/human/{other}").status == 0
+    assert yard.merge("--branch", above).status == 0
+    assert yard.merge("--branch", below).status == 0  # it was there
+    assert _state(yard, lower) == "COMPLETED"
+    git(yard.folder, "branch", "-q", "-D", below)
+    if step:
+        yard.killed(step, "merge", "undo", above)
+        yard.wait_for_loop()
+    else:
+        plan = yard.merge("undo", above, "--dry-run").data
+        assert [(task["id"], task["came_with"]) for task in plan["tasks"]] == [(upper, False), (lower, True)]
+        undone = yard.merge("undo", above).data
+        assert undone["tasks"] == plan["tasks"]
+    assert git(yard.folder, "ls-tree", "--name-only", "main").split() == ["README.md", "c.txt"]
+    assert [_state(yard, task) for task in (upper, lower, other)] == ["PENDING", "PENDING", "COMPLETED"]
+    assert yard.states()[below] == "undone"
+    # Both land again, in the same way.
+    for branch in (above, below):
+        assert yard.merge("--branch", branch).status == 0
+    assert (yard.show("a.txt"), yard.show("b.txt")) == ("a", "b")
+    assert {_state(yard, task) for task in (upper, lower, other)} == {"COMPLETED"}
+
+
+@pytest.mark.slow
+def test_a_task_stays_completed_while_another_base_has_its_work(yard: Yard) -> None:
+    git(yard.folder, "branch", "release")
+    task, branch = _task(yard, "Work", a_txt="a\n")
+    (first,) = yard.merge("--branch", branch, "--into", "release").data["entries"]
+    (second,) = yard.merge("--branch", branch).data["entries"]
+    assert yard.merge("undo", first["id"], "--dry-run").data["tasks"] == []
+    assert yard.merge("undo", first["id"]).data["tasks"] == []
+    assert _state(yard, task) == "COMPLETED"
+    assert [one["id"] for one in yard.merge("undo", second["id"]).data["tasks"]] == [task]
+    assert _state(yard, task) == "PENDING"
+
+
+@pytest.mark.slow
+def test_one_landing_is_shown_and_asked_on_a_terminal(yard: Yard) -> None:
+    before = yard.main()
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 0
+    landed, question = yard.main(), "Undo this? [y/N]: "
+    yard.wait_for_loop()
+    for answer, status, tip in (("n\n", 1, landed), ("y\n", 0, before)):
+        terminal = Terminal(yard.folder, "merge", "undo", "work", ROOKERY_DAEMON="off")
+        terminal.wait_for_question(question=question)
+        assert "moved back" in terminal.shown
+        assert yard.main() == landed
+        terminal.type(answer)
+        assert (terminal.end(), yard.main()) == (status, tip)
+    assert yard.merge("--branch", "work").status == 0
+    terminal = Terminal(yard.folder, "merge", "undo", "work", "--yes", ROOKERY_DAEMON="off")
+    assert (terminal.end(), yard.main()) == (0, before)
+    assert question not in terminal.shown
+
+
+@pytest.mark.slow
+def test_a_refusal_says_which_bases_are_undone_before_it(yard: Yard) -> None:
+    git(yard.folder, "branch", "release")
+    for name in ("one", "two", "later"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+    ids = [yard.merge("--branch", "one", "--into", "release").data["entries"][0]["id"]]
+    ids.append(yard.merge("--branch", "two").data["entries"][0]["id"])
+    merger = yard.merger()
+    answers: list[bool] = []
+
+    def make() -> undo_plan.Undo:
+        entries = [store.get(merger.ctx.db, merge_id) for merge_id in ids]
+        return undo_plan.together(undo_plan.plan_landing(merger, entry) for entry in entries if entry.state == "landed")
+
+    def agree(_plan: undo_plan.Undo) -> bool:
+        answers.append(not answers)
+        if answers == [True]:
+            assert yard.merge("--branch", "later").status == 0  # so that the second cannot be moved back
+        return answers[-1]
+
+    try:
+        with pytest.raises(Refused) as refused:
+            undo.undo(merger, make, agree)
+        assert refused.value.message == "nothing more was undone; on release everything is undone"
+    finally:
+        merger.ctx.db.close()
+    assert yard.states() == {"one": "undone", "two": "landed", "later": "landed"}

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
-import subprocess
-import threading
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import git
 from rookery.merge import undo, undo_plan
-from support import child_environ, manifest, rook_argv, run_real_rook, start_rook, wait_until
+from support import manifest, run_real_rook, start_rook
 
+from .terminal import Terminal
 from .yard import DONE, Yard
 
 pytestmark = pytest.mark.slow
@@ -162,43 +158,6 @@ def test_without_a_terminal_it_has_to_be_said_and_the_hint_works(scene: Scene) -
     assert (scene.rows(), scene.refs()) == (rows, refs)
     assert yard.rook(*done.split()).status == 0
     scene.check_undone()
-
-
-class Terminal:
-    """`rook` with a terminal as all its streams."""
-
-    def __init__(self, folder: Path, *words: str, **env: str) -> None:
-        self._file, theirs = pty.openpty()
-        whole = child_environ({"TERM": "xterm-256color", "COLUMNS": "80", **env})
-        self.program = subprocess.Popen(
-            rook_argv(*words), cwd=folder, env=whole, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-        )
-        os.close(theirs)
-        self._shown = bytearray()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        with suppress(OSError):
-            while chunk := os.read(self._file, 65536):
-                self._shown += chunk
-
-    @property
-    def shown(self) -> str:
-        """What was shown, without colours."""
-        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._shown.decode(errors="replace")).replace("\r", "")
-
-    def wait_for_question(self, number: int = 1) -> None:
-        wait_until(lambda: self.shown.count("Undo all this? [y/N]: ") == number, 60)
-
-    def type(self, text: str) -> None:
-        os.write(self._file, text.encode())
-
-    def end(self) -> int:
-        status = self.program.wait(60)
-        self._reader.join(20)
-        os.close(self._file)
-        return status
 
 
 @pytest.mark.parametrize("mode", ["off", "on"])

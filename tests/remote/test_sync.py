@@ -74,7 +74,7 @@ def test_a_step_of_git_that_needs_the_base_holds_it(team: Team, step: str) -> No
     theirs = team.push_theirs(b_txt="b\n")
     done = subprocess.run(["git", step, "side"], cwd=yard.folder, capture_output=True, check=False)
     assert done.returncode != 0
-    assert f"a {step} in {yard.folder}" in team.synced(status=1)["held"]
+    assert f"a {step} that uses main is in progress in {yard.folder}" in team.synced(status=1)["held"]
     assert yard.main() == before
     git(yard.folder, step, "--abort")
     assert team.synced()["commit"] == yard.main() == theirs

@@ -196,6 +196,20 @@ def test_complete_is_refused_until_the_work_has_landed(rook: Rook) -> None:
     assert rook.json("task", "next-ready").data["id"] == later
 
 
+def test_what_a_refused_complete_says_works_where_the_branch_was_deleted(rook: Rook, task: dict[str, Any]) -> None:
+    tip = start_with_work(rook, task["id"])
+    branch = f"rook/human/{task['id']}"
+    assert rook("task", "submit", task["id"]).status == 0
+    git(rook.folder, "switch", "-q", "main")
+    git(rook.folder, "branch", "-q", "-D", branch)
+    for words in (("task", "complete", task["id"]), ("merge", "--branch", branch)):
+        hint = rook.json(*words).error["hint"]
+        assert f"`git branch {branch} {tip}`" in hint
+    git(rook.folder, "branch", branch, tip)
+    assert rook("merge", "--branch", branch).status == 0
+    assert state(rook, task["id"]) == "COMPLETED"
+
+
 def test_a_refused_complete_leaves_uncommitted_work_as_it_is(rook: Rook, task: dict[str, Any]) -> None:
     rook.json("task", "start", task["id"], "--checkout")
     (rook.folder / "new.txt").write_text("work")

@@ -35,6 +35,7 @@ from rookery.merge.person import store as persons
 from rookery.merge.person.model import name_of, shown_place
 from rookery.ops.context import Context
 from rookery.processes.holder import is_gone
+from rookery.vcs.ref_names import bring_back
 
 _CATEGORY = "merge"
 _SHOWN_LINES = 10
@@ -192,9 +193,8 @@ def _lost(merger: Merger) -> Iterator[Finding]:
         branch = shlex.quote(str(lost.task.branch))
         hint = f"`rook task reopen {lost.task.id}`, then `rook merge --branch {branch}` lands it again"
         if lost.kept_by != lost.task.branch:
-            hint = (
-                f"`git branch {branch} {lost.commit}`, {hint}" if lost.commit else "`rook task reopen` opens the task"
-            )
+            back = f"{bring_back(str(lost.task.branch), lost.commit)}; {hint}"
+            hint = back if lost.commit else "`rook task reopen` opens the task"
         where = f"{lost.kept_by or lost.commit} holds it" if lost.commit else "no commit here holds it any more"
         problem = f"{lost.task.id} is completed, but its work has left {lost.base}; {where}"
         yield Finding(_CATEGORY, "completed", WARNING, problem, hint)

@@ -28,6 +28,7 @@ ForceFlag = Annotated[
 ]
 
 DryUndoFlag = Annotated[bool, Doc("Change nothing; show what would be undone, opened again, withdrawn and sent.")]
+YesFlag = Annotated[bool, Doc("Do not ask.")]
 
 
 @op("merge", needs="merge.write", long=True, touches=PROCESS, view="merges.outcome")
@@ -160,15 +161,26 @@ def resolve(
 
 
 @op("merge undo", needs="merge.write", long=True, touches=PROCESS, view="merges.undone")
-def undo_landing(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)], *, dry_run: DryUndoFlag = False) -> Undo:
-    """Undo a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change."""
+def undo_landing(
+    ctx: Context,
+    merge: Annotated[MergeArg, Owns(BRANCHES)],
+    *,
+    dry_run: DryUndoFlag = False,
+    yes: YesFlag = False,
+) -> Undo:
+    """Undo a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change.
+
+    Its task is open again, with each whose work came with it. On a terminal all that is shown first, and asked.
+    """
     merger = _merger(ctx)
     entry = service.find_undoable(merger, merge)
 
     def make() -> Undo:
         return undo_plan.plan_landing(merger, store.get(ctx.db, entry.id))
 
-    return make() if dry_run else undo.undo(merger, make, agree=lambda _plan: True)
+    if dry_run:
+        return make()
+    return undo.undo(merger, make, lambda plan: yes or not ctx.is_interactive or ctx.confirm(plan, "Undo this?"))
 
 
 @op("run undo", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.undone")
@@ -177,7 +189,7 @@ def undo_run(
     run: Annotated[str, Ref(RUNS), Doc("The run's id, or its beginning or end.")],
     *,
     dry_run: DryUndoFlag = False,
-    yes: Annotated[bool, Doc("Do not ask.")] = False,
+    yes: YesFlag = False,
 ) -> Undo:
     """Undo all that a run has landed, the newest first, and take what it has queued out of the queue.
 

@@ -23,6 +23,7 @@ from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 from rookery.tasks.scope.outside import Outside
+from rookery.vcs.ref_names import bring_back
 
 _EVENTS = 200
 _SHOWN_LINES = 10
@@ -44,7 +45,11 @@ def draft(
     branch = merger.branch(name)
     tip = merger.merging.tip(branch)
     if tip is None:
-        raise InvalidInput(f"there is no branch {branch}", hint="`rook merge list` shows what is queued")
+        tips = [entry.tip for entry in store.select(merger.ctx.db, branch=branch, limit=1)]
+        tips += [task.commit for task in tasks.of_branch(merger.ctx.db, branch) if task.commit]
+        kept = next((tip for tip in tips if merger.merging.store.find_commit(tip)), None)
+        hint = "`rook merge list` shows what is queued" if kept is None else bring_back(branch, kept)
+        raise InvalidInput(f"there is no branch {branch}", hint=hint)
     if branch == base:
         raise InvalidInput(f"{branch} cannot land on itself", hint="say --into another branch")
     sessions = agents.sessions(merger.ctx.db, branch=branch)
@@ -159,7 +164,7 @@ def retry(merger: Merger, text: str) -> Entry:
     entry = find(merger, text)
     tip = merger.merging.tip(entry.branch)
     if tip is None:
-        raise InvalidInput(f"there is no branch {entry.branch} any more", hint="its commit was " + entry.tip)
+        raise InvalidInput(f"there is no branch {entry.branch} any more", hint=bring_back(entry.branch, entry.tip))
     _check_allowed(merger, entry)
     if entry.state == UNDONE:  # its record stays, as what landed and was undone
         return enqueue(merger, [entry.branch], entry.base, priority=entry.priority, force=entry.forced)[0]

@@ -15,25 +15,27 @@ from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
+from rookery.merge.gating import Gating
 from rookery.merge.landing import completion, land, messages
 from rookery.merge.landing.land import checkouts_following
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import QUEUED, UNDOING, WAITING, Entry, MergeBusy
+from rookery.merge.model import LANDED, QUEUED, UNDOING, WAITING, Entry, MergeBusy
 from rookery.merge.undo_plan import (
     MOVED_BACK,
     REVERTED,
     Removal,
-    ReopenedTask,
     Undo,
     UndoMessage,
     Undone,
     check_ended,
-    count_commits,
     describe,
+    look_at,
     remove,
+    reopened_tasks,
     together,
 )
+from rookery.tasks import store as tasks
 from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.ref_names import RESCUE_UNDO, SAVED, UNDOINGS, undone_name
 
@@ -54,12 +56,12 @@ def undo(merger: Merger, make: Callable[[], Undo], agree: Callable[[Undo], bool]
     """
     done: list[Undo] = []
     for left in reversed(range(_TRIES)):
-        plan = make()
-        if not plan.bases:
-            break
-        if not agree(plan):
-            raise _after(done, Refused("nothing was undone", code="declined"))
         try:
+            plan = make()
+            if not plan.bases:
+                break
+            if not agree(plan):
+                raise Refused(f"nothing {'more ' if done else ''}was undone", code="declined")
             for base in plan.bases:
                 done.append(_undo_base(merger, plan.on(base), make))  # noqa: PERF401 - errors tell of those done
             break
@@ -105,13 +107,13 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         raise UndoChanged(f"{base} has moved")
     if any(how == REVERTED for _, how, _ in removals) or _is_within_a_batch(merger, new):
         _gate(merger, removals, new, tip)
-    counts = count_commits(merger, removals)
+    facts = look_at(merger, merging.store, removals, {})
     kept: dict[str, str] = {}
     for entry, *_ in removals:
         kept |= {RESCUE_UNDO + entry.id: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip}
     keep_refs(merging.store, kept)
     with leases.writing(merger, lease) as db:  # the gates may have taken long
-        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, counts=counts))
+        _check_unchanged(merger, plan, describe(merger, plan.run_id, removals, plan.withdrawn, facts))
         for entry, *_ in removals:
             store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
@@ -124,9 +126,10 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
             why = ", ".join(entry.branch for entry, *_ in removals)
             merging.move(base, new, tip, f"undo {why}", fence=lease.fence)
             steps.reached("undo moved")
-            _restore_branches(merger, removals)
+            for entry, *_ in removals:
+                _restore_branches(merger, entry, facts[entry.id].unlanded)
             with leases.writing(merger, lease):
-                parts = [_record(merger, entry, how) for entry, how, _ in removals]
+                parts = [_record(merger, entry, how, facts[entry.id].unlanded) for entry, how, _ in removals]
                 undone = together([*parts, Undo(withdrawn=_withdraw(merger, plan))])
             steps.reached("undo written")
     except RookError:
@@ -137,7 +140,7 @@ def _undo_landings(merger: Merger, lease: Lease, plan: Undo) -> Undo:
         if undone is not None:
             merging.settle()
     landings = [
-        Undone(one.entry, how, counts[entry.id], commit, SAVED + RESCUE_UNDO + entry.id)
+        Undone(one.entry, how, facts[entry.id].commits, commit, SAVED + RESCUE_UNDO + entry.id)
         for one, (entry, how, commit) in zip(undone.landings, removals, strict=True)
     ]
     return undone.replace(run_id=plan.run_id, landings=tuple(landings))
@@ -173,29 +176,31 @@ def _withdraw(merger: Merger, plan: Undo) -> tuple[Entry, ...]:
     )
 
 
-def _restore_branches(merger: Merger, removals: Sequence[Removal]) -> None:
+def _restore_branches(merger: Merger, entry: Entry, unlanded: Sequence[str]) -> None:
     """Branches that were removed because the base contained them are needed again."""
-    for entry, *_ in removals:
-        _restore_branch(merger, entry)
+    rows = tasks.get_many(merger.ctx.db, unlanded).values()
+    tips = {str(task.branch): str(task.commit) for task in rows if task.branch and task.commit}
+    for branch, tip in (tips | {entry.branch: entry.tip}).items():
+        if merger.merging.tip(branch) is None:
+            try:
+                merger.vcs.create_branch(branch, tip)
+            except ProgramFailed as error:  # another branch has a name that leaves no room for it; a ref keeps its work
+                merger.say(f"cannot restore {branch}: {error.message}\n")
 
 
-def _restore_branch(merger: Merger, entry: Entry) -> None:
-    if merger.merging.tip(entry.branch) is None:
-        try:
-            merger.vcs.create_branch(entry.branch, entry.tip)
-        except ProgramFailed as error:  # another branch has a name that leaves no room for it; a ref keeps its work
-            merger.say(f"cannot restore {entry.branch}: {error.message}\n")
-
-
-def _record(merger: Merger, entry: Entry, how: str) -> Undo:
+def _record(merger: Merger, entry: Entry, how: str, unlanded: Sequence[str]) -> Undo:
     """Within a transaction: what is undone, with the tasks that are open again and the messages that were sent."""
     undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
-    opened = completion.reopen_task(merger, undone)
+    opened = completion.reopen_tasks(merger, unlanded)
+    for task_id in {*unlanded} - {entry.task_id}:
+        for other in store.select(merger.ctx.db, task_id=task_id, base=entry.base, states=(LANDED,)):
+            if other.base_before is None:  # it came with this one
+                merger.change(other, "undo", reason=f"it had come with {entry.branch}, and went with it")
     names = messages.tell_undone(merger, undone, is_task_reopened=any(task.id == entry.task_id for task in opened))
     subject = messages.undone_subject(undone)
     return Undo(
         landings=(Undone(undone, how, 0),),
-        tasks=tuple(ReopenedTask(entry.id, task.id, task.title, task.id != entry.task_id) for task in opened),
+        tasks=tuple(reopened_tasks(entry, opened, unlanded)),
         mail=tuple(UndoMessage(entry.id, name, subject) for name in names),
     )
 
@@ -203,9 +208,10 @@ def _record(merger: Merger, entry: Entry, how: str) -> Undo:
 def recover(merger: Merger, lease: Lease) -> None:
     """Settle an undo that was cut off, by what git says of the base."""
     merging = merger.merging
-    for entry in store.undoing(merger.ctx.db):
-        if entry.base != lease.base:
-            continue
+    entries = [entry for entry in store.undoing(merger.ctx.db) if entry.base == lease.base]
+    at = merging.tip(lease.base)
+    facts = completion.find_unlanded(merger, merging.store, entries, {} if at is None else {lease.base: at})
+    for entry in entries:
         tip, candidate = merging.tip(entry.base), str(entry.candidate)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
         has_moved = tip is not None and new is not None and merging.store.contains(new, tip)
@@ -215,10 +221,10 @@ def recover(merger: Merger, lease: Lease) -> None:
         if how == MOVED_BACK:
             has_moved = has_moved and not merging.store.contains(candidate, str(tip))
         if has_moved:  # before the rows: after a kill in between, the next recovery gets here again
-            _restore_branch(merger, entry)
+            _restore_branches(merger, entry, facts[entry.id])
         with leases.writing(merger, lease) as db:
             if has_moved:
-                _record(merger, entry, how)
+                _record(merger, entry, how, facts[entry.id])
             else:
                 store.mark_undoing(db, entry, None)
 
@@ -231,12 +237,17 @@ def _is_within_a_batch(merger: Merger, commit: str) -> bool:
 
 
 def _gate(merger: Merger, removals: Sequence[Removal], new: str, tip: str) -> None:
-    """Raise unless the gates pass on what the base would be."""
+    """Raise unless the gates pass on what the base would be; what fails on the base as it is does not count."""
     entry, retries = removals[0].entry, merger.ctx.config.merge.retries
-    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries).failed
-    if failed is not None:
+    gating = Gating(merger, entry.base)
+    for run in gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries, goes_on=True).runs:
+        if run.is_ok:
+            continue
+        on_base = gating.ask_base(run)
+        if on_base is not None and not on_base.is_ok:
+            merger.say(f"{entry.base} itself fails {run.name}, with and without what is undone\n")
+            continue
         without = entry.branch if len(removals) == 1 else f"these {len(removals)} landings"
         raise InvalidState(
-            f"without {without}, {entry.base} does not pass {failed.name}; nothing was changed",
-            hint=f"see {failed.log}",
+            f"without {without}, {entry.base} does not pass {run.name}; nothing was changed", hint=f"see {run.log}"
         )

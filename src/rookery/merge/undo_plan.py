@@ -5,7 +5,7 @@ Landings on one base are undone together, the newest first, by one move of that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,10 +17,12 @@ from rookery.merge.landing import completion, messages
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, LANDING, QUEUED, TESTING, UNDOING, WAITING, Entry
 from rookery.sessions import store as agents
+from rookery.tasks.model import Task
 from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.merging import Merging
-from rookery.vcs.ref_names import HEADS
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import HEADS, bring_back
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
 
@@ -63,6 +65,8 @@ class ReopenedTask(Record):
     title: str
     is_above: bool
     """It had no part in the landing: a task under it is reopened."""
+    came_with: bool = False
+    """It was not landed for this task, but brought its work too, as its branch was built on the task's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,15 @@ class Removal(NamedTuple):
     """The base without it."""
 
 
+class LandingFacts(NamedTuple):
+    """What git says of a landing that is taken out of its base."""
+
+    commits: int
+    """How many it had brought onto the base."""
+    unlanded: tuple[str, ...]
+    """The completed tasks whose work is on no base then."""
+
+
 def together(parts: Iterable[Undo]) -> Undo:
     """Several undos as one."""
     whole = Undo()
@@ -145,7 +158,7 @@ def plan_landing(merger: Merger, entry: Entry) -> Undo:
         raise InvalidState(f"{entry.id} is {entry.state}", hint="only what Rookery has landed can be undone")
     with merger.merging.on_trial() as trial:
         removals, _ = remove(trial, [entry], is_alone=True)
-        return describe(merger, None, removals, ())
+        return describe(merger, None, removals, (), look_at(merger, trial.store, removals, {}))
 
 
 def plan_run(merger: Merger, run_id: str) -> Undo:
@@ -164,14 +177,17 @@ def plan_run(merger: Merger, run_id: str) -> Undo:
     queued = sorted((entry for entry in entries if entry.state != LANDED), key=lambda entry: entry.id)
     parts: list[Undo] = []
     reopened: set[str] = set()
+    tips: dict[str, str] = {}
     with merger.merging.on_trial() as trial:
         for base in dict.fromkeys(entry.base for entry in (*_newest_first(landed), *queued)):
             on_base = [entry for entry in landed if entry.base == base]
             removals, kept = remove(trial, on_base) if on_base else ([], [])
             waiting = [entry for entry in queued if entry.base == base]
-            part = describe(merger, run_id, removals, waiting, frozenset(reopened)).replace(kept=tuple(kept))
+            facts = look_at(merger, trial.store, removals, tips)
+            tips.update((base, removal.commit) for removal in removals)
+            part = describe(merger, run_id, removals, waiting, facts, frozenset(reopened))
             reopened.update(task.id for task in part.tasks)
-            parts.append(part)
+            parts.append(part.replace(kept=tuple(one for one in kept if one.entry.task_id not in reopened)))
     return together([Undo(run_id), *parts])
 
 
@@ -203,6 +219,8 @@ def remove(merging: Merging, entries: Sequence[Entry], *, is_alone: bool = False
         if reason:
             if is_alone:
                 hint = f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task"
+                if merging.tip(entry.branch) is None:
+                    hint = f"{bring_back(entry.branch, entry.tip)}; then {hint}"
                 raise InvalidState(f"{entry.branch}: {reason}", hint=hint)
             kept.append(Kept(entry, reason))
             continue
@@ -221,7 +239,7 @@ def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
 def _why_lost(merging: Merging, entry: Entry, tip: str) -> str:
     """Why there is nothing of a landing that could be undone; empty if there is."""
     if entry.base_before is None:
-        return "it was merged by hand, not by Rookery"
+        return f"{entry.base} had its work already: merged by hand, or with another branch"
     if not merging.store.contains(str(entry.candidate), tip):
         return f"{entry.base} was rewritten, and no longer contains {str(entry.candidate)[:12]}"
     if tip == entry.candidate:
@@ -256,27 +274,27 @@ def describe(
     run_id: str | None,
     removals: Sequence[Removal],
     queued: Sequence[Entry],
+    facts: Mapping[str, LandingFacts],
     reopened: frozenset[str] = frozenset(),
-    counts: dict[str, int] | None = None,
 ) -> Undo:
     """The effects of removals on tasks and mail, by the rows as they are now; `reopened` names tasks that are open
-    by then. Starts no git if the counts of commits are known."""
+    by then. It starts no git."""
     db = merger.ctx.db
-    counts = count_commits(merger, removals) if counts is None else counts
     opened = set(reopened)
     tasks: list[ReopenedTask] = []
     mail: list[UndoMessage] = []
     for entry, *_ in removals:
-        line = [task for task in completion.to_reopen(db, entry) if task.id not in opened]
+        unlanded = facts[entry.id].unlanded
+        line = [task for task in completion.to_reopen(db, unlanded) if task.id not in opened]
         opened.update(task.id for task in line)
-        tasks += [ReopenedTask(entry.id, task.id, task.title, task.id != entry.task_id) for task in line]
+        tasks += reopened_tasks(entry, line, unlanded)
         subject = messages.undone_subject(entry)
         mail += [UndoMessage(entry.id, name, subject) for name in messages.concerned(db, entry)]
     return Undo(
         run_id,
         False,
         tuple(
-            Undone(entry, how, counts[entry.id], commit if how == MOVED_BACK else None)
+            Undone(entry, how, facts[entry.id].commits, commit if how == MOVED_BACK else None)
             for entry, how, commit in removals
         ),
         tuple(queued),
@@ -285,7 +303,17 @@ def describe(
     )
 
 
-def count_commits(merger: Merger, removals: Sequence[Removal]) -> dict[str, int]:
-    """How many commits each landing had brought onto its base."""
-    count = merger.merging.store.count_commits
-    return {entry.id: count(str(entry.candidate), str(entry.base_before)) for entry, *_ in removals}
+def reopened_tasks(entry: Entry, line: Iterable[Task], unlanded: Collection[str]) -> list[ReopenedTask]:
+    """How tasks that are opened again are shown."""
+    beside = {*unlanded} - {entry.task_id}
+    return [ReopenedTask(entry.id, task.id, task.title, task.id not in unlanded, task.id in beside) for task in line]
+
+
+def look_at(
+    merger: Merger, git: GitStore, removals: Sequence[Removal], tips: Mapping[str, str]
+) -> dict[str, LandingFacts]:
+    """What git says of landings that are taken out of one base; `tips` has other bases that are changed before it."""
+    after = {**tips, **{entry.base: commit for entry, _, commit in removals}}
+    unlanded = completion.find_unlanded(merger, git, [entry for entry, *_ in removals], after)
+    counts = {entry.id: git.count_commits(str(entry.candidate), str(entry.base_before)) for entry, *_ in removals}
+    return {merge_id: LandingFacts(count, unlanded[merge_id]) for merge_id, count in counts.items()}

@@ -183,7 +183,7 @@ def _why_held(merger: Merger, comparison: Comparison, new: str) -> Held | None:
         )
     operation = find_operation(merger.merging.store, comparison.base)
     if operation is not None:
-        return Held(f"a {operation.kind} in {operation.folder} needs {comparison.base} as it is: {operation.way_out}")
+        return Held(f"{operation.use_of(comparison.base)}; {operation.way_out}")
     if comparison.state != DIVERGED:
         return None  # those who pushed it have tested it; nothing of ours is in it
     retries = merger.ctx.config.merge.retries

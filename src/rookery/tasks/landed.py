@@ -25,6 +25,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.in_progress import find_operation
 from rookery.vcs.git.landed import Evidence, Landing
 from rookery.vcs.model import UnknownRevision
+from rookery.vcs.ref_names import bring_back
 
 _SHOWN = 3
 
@@ -45,6 +46,8 @@ class TaskWork(Record):
     """It has commits beyond the one that it started from."""
     unlanded: str = ""
     """Why its commits do not count as landed; empty if they do, or if there are none."""
+    is_branch_gone: bool = False
+    """There is no such branch any more; `tip` is the commit that was recorded."""
     uncommitted: str = ""
     """What is not committed in a checkout of the branch; empty if there is nothing."""
 
@@ -66,10 +69,11 @@ def look_at_commits(ctx: Context, task: Task) -> TaskWork:
     if task.branch is None:
         return TaskWork()
     repository = ctx.repository()
-    tip = repository.branch_tip(task.branch) or task.commit
+    branch_tip = repository.branch_tip(task.branch)
+    tip = branch_tip or task.commit
     if tip is None or tip == task.start_commit:
         return TaskWork(tip)
-    return TaskWork(tip, True, _why_unlanded(ctx, repository, task, tip))
+    return TaskWork(tip, True, _why_unlanded(ctx, repository, task, tip), branch_tip is None)
 
 
 def check_landed(ctx: Context, task: Task, work: TaskWork) -> None:
@@ -77,8 +81,11 @@ def check_landed(ctx: Context, task: Task, work: TaskWork) -> None:
     if work.is_settled:
         return
     is_agent = ctx.actor != HUMAN
-    branch = shlex.quote(str(task.branch))
-    merge = "" if is_agent else f"`rook merge --branch {branch}` lands it, and completes the task"
+    merge = f"`rook merge --branch {shlex.quote(str(task.branch))}` lands it, and completes the task"
+    if work.is_branch_gone:
+        merge = f"{bring_back(str(task.branch), str(work.tip))}; then {merge}"
+    if is_agent:
+        merge = ""
     submit = ""
     if task.state in TRANSITIONS["submit"][0]:
         commits = "commits it and hands it in" if work.uncommitted else "hands it in"
@@ -116,7 +123,7 @@ def find_uncommitted(ctx: Context, repository: Vcs, branch: str) -> str:
     """What is not committed in the checkouts of a branch, or what git has begun with it; empty if there is nothing."""
     operation = find_operation(repository.merging().store, branch)
     if operation is not None:
-        return f"a {operation.kind} that uses {branch} is in progress in {operation.folder}"
+        return operation.use_of(branch)
     for folder, on in repository.checkouts().items():
         if on == branch and os.path.isdir(folder):
             changes = open_vcs(folder, ctx.config.vcs).status().changes
@@ -129,17 +136,17 @@ def find_uncommitted(ctx: Context, repository: Vcs, branch: str) -> str:
 
 def _why_unlanded(ctx: Context, repository: Vcs, task: Task, tip: str) -> str:
     branch = str(task.branch)
-    bases = _bases(ctx, repository, branch)
-    if not bases:
+    compared = bases(ctx, repository, branch)
+    if not compared:
         return f"there is no base to compare {branch} with; set project.base"
-    for base in bases:
+    for base in compared:
         with suppress(UnknownRevision):  # the commit was removed from the repository, so no base has it
             if repository.has_landed(tip, base, evidence=evidence(ctx.db, branch, base, task.start_commit)):
                 return ""
-    return f"{branch} is at {tip[:12]}, which {bases[0]} lacks or has reverted"
+    return f"{branch} is at {tip[:12]}, which {compared[0]} lacks or has reverted"
 
 
-def _bases(ctx: Context, repository: Vcs, branch: str) -> list[str]:
+def bases(ctx: Context, repository: Vcs, branch: str) -> list[str]:
     """Where a branch may have landed: the project's base, and where we landed it; the branch itself is none."""
     named = (ctx.config.project.base or repository.default_branch(), *landed_store.bases(ctx.db, branch))
     return [base for base in dict.fromkeys(named) if base and base != branch and repository.branch_tip(base)]

@@ -343,6 +343,12 @@ def of_branch(db: Database, branch: str) -> list[Task]:
     return [Task(*row) for row in db.all(f"{SELECT} WHERE t.branch = ? ORDER BY t.seq DESC", (branch,))]
 
 
+def completed_with(db: Database, commits: Iterable[str]) -> list[Task]:
+    """The completed tasks whose work is one of some commits."""
+    sql = f"{SELECT} WHERE t.state = 'COMPLETED' AND t.commit_id IN (%s)"
+    return [Task(*row) for row in in_chunks(db, sql, commits)]
+
+
 def held_by(db: Database, name: str) -> list[Task]:
     """The tasks that an agent or a person is at work on, or is asked to rebase."""
     states = ("IN_PROGRESS", "NEEDS_REBASE")

@@ -6,6 +6,7 @@ Names of saved refs are without that beginning, as in `Vcs.snapshot` and `Vcs.sa
 from __future__ import annotations
 
 import hashlib
+import shlex
 from urllib.parse import quote
 
 HEADS = "refs/heads/"
@@ -64,6 +65,11 @@ def snapshot_name(agent: str, session_id: str, turn: int) -> str:
 def undone_name(branch: str) -> str:
     """Where the undone work of a branch is marked."""
     return UNDONE_WORK + _flat(branch)
+
+
+def bring_back(branch: str, commit: str) -> str:
+    """How a branch is made again that was deleted, for a hint."""
+    return f"`git branch {shlex.quote(branch)} {commit}` brings it back"
 
 
 def fence_ref(base: str) -> str:

@@ -216,7 +216,8 @@ def _how(landing: Undone) -> Cell:
 
 
 def _reopened(task: ReopenedTask) -> Cell:
-    return line(one_line(task.title), (" (with a task under it)" if task.is_above else "", "dim"))
+    reason = " (with a task under it)" if task.is_above else " (its work came with that)" if task.came_with else ""
+    return line(one_line(task.title), (reason, "dim"))
 
 
 def _told(result: Undo, landing: Undone) -> str:

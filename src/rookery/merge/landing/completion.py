@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rookery.base.errors import Refused
@@ -10,7 +10,7 @@ from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.merge import store
 from rookery.merge.landing.eligibility import objection
-from rookery.merge.landing.history import is_landed
+from rookery.merge.landing.history import is_landed, would_be_landed
 from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.sessions import store as agents
@@ -19,6 +19,7 @@ from rookery.tasks import landed, lifecycle
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW, Task
 from rookery.tasks.store import Author
+from rookery.vcs.git.repository import GitStore
 
 _HANDED_OVER = (PENDING_REVIEW, APPROVED, NEEDS_REBASE)
 
@@ -110,27 +111,61 @@ def _is_on(merger: Merger, task: Task, commit: str, base: str) -> bool:
     return merger.merging.store.find_commit(commit) is not None and is_landed(merger, task.branch or "", commit, base)
 
 
-def reopen_task(merger: Merger, entry: Entry) -> tuple[Task, ...]:
-    """Within the transaction that undoes a landing: open its task again. Returns it, with those above it."""
-    try:
-        line = to_reopen(merger.ctx.db, entry)
-    except Refused as error:  # put away since the undo began: the base has moved, so the task stays as it is
-        merger.say(f"{entry.task_id} stays completed: {error.message}\n")
-        return ()
-    if line:
-        lifecycle.reopen(merger.ctx.db, line[0].id, _author(merger))
-    return line
+def find_unlanded(
+    merger: Merger, git: GitStore, entries: Sequence[Entry], tips: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """For each landing the completed tasks whose work is on no base once all are undone; `tips` has the bases then.
 
-
-def to_reopen(db: Database, entry: Entry) -> tuple[Task, ...]:
-    """The task that an undo of a landing opens again, and those above it that open with it; raises why it cannot.
-
-    What was landed by force completed no task, so its undo opens none.
+    First its own task; what was landed by force completed none. Then those whose work came with it, as its branch was
+    built on theirs.
     """
-    task = tasks.existing(db, entry.task_id)
-    if task is None or task.state != COMPLETED or entry.forced:
-        return ()
-    return lifecycle.to_reopen(db, task)
+    own = {entry.task_id for entry in entries}
+    unlanded: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        task = tasks.existing(merger.ctx.db, entry.task_id)
+        is_own = task is not None and task.state == COMPLETED and not entry.forced
+        works = [(str(entry.task_id), entry.branch, entry.tip, entry.base)] if is_own else []
+        brought = git.read_parents(entry.tip, f"^{entry.base_before}", "--")
+        beside = [task for task in tasks.completed_with(merger.ctx.db, brought) if task.id not in own]
+        works += [(task.id, str(task.branch), str(task.commit), "") for task in beside]
+        unlanded[entry.id] = tuple(
+            task_id for task_id, branch, tip, but in works if not _stands(merger, git, branch, tip, tips, but)
+        )
+    return unlanded
+
+
+def _stands(merger: Merger, git: GitStore, branch: str, tip: str, tips: Mapping[str, str], but: str) -> bool:
+    """True if a base other than `but` has a branch's work: the project's, one of `tips`, or one where we landed it."""
+    for base in {*landed.bases(merger.ctx, merger.vcs, branch), *tips} - {but}:
+        onto = tips.get(base) or merger.merging.tip(base)
+        if onto is not None and would_be_landed(merger, git, branch, tip, base, onto):
+            return True
+    return False
+
+
+def reopen_tasks(merger: Merger, unlanded: Iterable[str]) -> tuple[Task, ...]:
+    """Within the transaction that undoes a landing: open tasks again. Returns them, with those above them."""
+    opened: tuple[Task, ...] = ()
+    for task_id in unlanded:
+        try:
+            line = to_reopen(merger.ctx.db, (task_id,))
+        except Refused as error:  # put away since the undo began: the base has moved, so the task stays as it is
+            merger.say(f"{task_id} stays completed: {error.message}\n")
+            continue
+        if line:
+            lifecycle.reopen(merger.ctx.db, task_id, _author(merger))
+        opened += line
+    return opened
+
+
+def to_reopen(db: Database, unlanded: Iterable[str]) -> tuple[Task, ...]:
+    """Those of some tasks that are completed, and those above them that open with them; raises why they cannot."""
+    line: dict[str, Task] = {}
+    for task_id in unlanded:
+        task = tasks.existing(db, task_id)
+        if task is not None and task.state == COMPLETED:
+            line |= {one.id: one for one in lifecycle.to_reopen(db, task)}
+    return tuple(line.values())
 
 
 def _author(merger: Merger) -> Author:

@@ -14,6 +14,7 @@ from rookery.tasks import landed as task_landings
 from rookery.tasks import store as tasks
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.landed import UNDO_TRAILER, Evidence, Landing
+from rookery.vcs.git.repository import GitStore
 
 
 class Unclear(InvalidState):
@@ -53,7 +54,12 @@ class Start(Record):
 def is_landed(merger: Merger, branch: str, tip: str, base: str) -> bool:
     """True if a base has all the work of a branch, and no undo or revert removed it again."""
     onto = merger.merging.tip(base)
-    return onto is not None and git_landed.has_landed(merger.merging.store, tip, onto, _evidence(merger, branch, base))
+    return onto is not None and would_be_landed(merger, merger.merging.store, branch, tip, base, onto)
+
+
+def would_be_landed(merger: Merger, git: GitStore, branch: str, tip: str, base: str, onto: str) -> bool:
+    """The same, if the base were at a commit, which a trial may have made."""
+    return git_landed.has_landed(git, tip, onto, _evidence(merger, branch, base))
 
 
 def landed_branches(merger: Merger, tips: Mapping[str, str], base: str) -> set[str]:

@@ -55,7 +55,7 @@ from rookery.vcs import conflicted
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.merge_tree import UNRELATED
 from rookery.vcs.model import ignore_line
-from rookery.vcs.ref_names import OPENED, RESOLVED_WORK, SAVED
+from rookery.vcs.ref_names import OPENED, RESOLVED_WORK, SAVED, bring_back
 from rookery.worktrees.removal import alone
 
 _SHOWN_LINES = 20
@@ -136,7 +136,7 @@ def _check_open(merger: Merger, entry: Entry) -> Entry:
     _check_newest(merger, entry)
     tip = merger.merging.tip(entry.branch)
     if tip is None:
-        raise InvalidState(f"there is no branch {entry.branch} any more", hint=f"its commit was {entry.tip}")
+        raise InvalidState(f"there is no branch {entry.branch} any more", hint=bring_back(entry.branch, entry.tip))
     return entry.replace(tip=tip)
 
 

@@ -45,12 +45,19 @@ class Operation(Record):
     folder: str
     """The checkout."""
 
+    def use_of(self, branch: str) -> str:
+        """What it does with a branch, as a sentence."""
+        article = "an" if self.kind == _AM else "a"
+        return f"{article} {self.kind} that uses {branch} is in progress in {self.folder}"
+
     @property
     def way_out(self) -> str:
-        """The commands that end it."""
+        """How it is ended."""
+        if not os.path.isdir(self.folder):
+            return "that folder is gone: bring it back, or let git forget it by `git worktree prune`"
         if self.kind == _BISECT:
-            return "`git bisect reset`"
-        return f"`git {self.kind} --continue` or `git {self.kind} --abort`"
+            return "end it there with `git bisect reset`"
+        return f"end it there with `git {self.kind} --continue` or `git {self.kind} --abort`"
 
 
 def step_in(own: str) -> str | None:
@@ -68,10 +75,7 @@ def check_free(store: GitStore, branch: str) -> None:
     """Raise BranchInUse if git has begun something with a branch in any checkout."""
     operation = find_operation(store, branch)
     if operation is not None:
-        raise BranchInUse(
-            f"a {operation.kind} that uses {branch} is in progress in {operation.folder}",
-            hint=f"end it there with {operation.way_out}",
-        )
+        raise BranchInUse(operation.use_of(branch), hint=operation.way_out)
 
 
 def find_operation(store: GitStore, branch: str) -> Operation | None:
