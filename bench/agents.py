@@ -40,6 +40,7 @@ def measure(root: str, size: Size) -> Table:
         left, memory = _alive(repo)
         cpu = _cpu(repo, 2.0)
     finally:
+        _run(repo, [*rook, "daemon", "stop"])
         shutil.rmtree(repo, ignore_errors=True)
     baseline = statistics.median(bare)
     return Table(

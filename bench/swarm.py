@@ -22,7 +22,7 @@ _BRANCH = "commit refs/heads/{name}\ncommitter b <b@example.org> 1700000000 +000
 def measure(root: str, size: Size) -> Table:
     """On a repository of its own, of 3,000 files."""
     branches, worktrees = (500, 60) if size.rounds > 2 else (60, 6)
-    folder = os.path.join(os.path.dirname(root), "swarm")
+    folder = os.path.join(os.path.dirname(root), "many")
     try:
         begin(folder, {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 20 for n in range(_FILES)})
         names = _make_branches(folder, branches)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from rookery.config.layout import FOLDER
+from rookery.db import commits
 from rookery.db.database import Database
 from support import run_rook
 
@@ -32,6 +33,7 @@ def copy_repository(folder: Path) -> Path:
 def copy_database(path: str) -> None:
     """A new database at the current schema."""
     shutil.copyfile(_database(), path)
+    commits.prepare(path)
 
 
 def init_project(repo: Path) -> None:

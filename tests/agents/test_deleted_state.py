@@ -100,9 +100,10 @@ def test_a_state_without_its_database_is_refused_and_stays_as_it_is(den: Den) ->
 
 def test_no_folder_file_or_daemon_is_made_for_a_project_that_is_gone(project: Path) -> None:
     root, state = str(project), project / ".rookery"
+    (state / "rookery.db-commits").unlink()  # the first that `rm -rf` may delete
     commits.announce(database_path(root))
+    assert not (state / "rookery.db-commits").exists()
     (state / "rookery.db").unlink()
-    (state / "rookery.db-commits").unlink(missing_ok=True)
     before = sorted(os.listdir(state))
     for make in (make_state_folder, make_state_folders):
         with pytest.raises(FileNotFoundError):

@@ -181,4 +181,4 @@ def test_many_create_at_once_and_share_one(tmp_path: Path) -> None:
     db = Database.open(str(path))
     assert db.value("SELECT count(*) FROM events") == 6
     db.close()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["rookery.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["rookery.db", "rookery.db-commits"]

@@ -21,14 +21,19 @@ _LOOK_AGAIN = 0.5
 _LONGEST = 60.0
 
 
+def prepare(path: str) -> None:
+    """Make the file that announces commits to a new database, if it is not there."""
+    with suppress(OSError):  # without it readers learn of a commit a moment later
+        os.close(os.open(path + SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def announce(path: str) -> None:
-    """Say that something new can be read from the database at the path."""
+    """Say that something new can be read from the database at the path.
+
+    A file that is missing is not made again: the project may just be being deleted, and that would fail.
+    """
     with suppress(OSError):
-        try:
-            os.utime(path + SUFFIX)
-        except FileNotFoundError:
-            os.stat(path)  # a database that was deleted gets none again
-            os.close(os.open(path + SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.utime(path + SUFFIX)
 
 
 class Commits(AbstractContextManager["Commits"]):

@@ -60,6 +60,7 @@ class Database:
         if not os.path.exists(path):
             with StorageErrors(path):
                 create_file(path)
+        commits.prepare(path)
         return cls.open(path)
 
     def close(self) -> None:
