@@ -24,6 +24,7 @@ SLOW_SECONDS = 1.0
 WITH_COMMANDS = ".dev/tests-with-commands"
 """Lists the tests that ran commands in the last run without a daemon."""
 _LONGEST = 600
+_SHOWN = 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +58,8 @@ class Report:
         self._config = config
         self._seconds: dict[str, float] = {}
         self._tests: Counter[str] = Counter()
+        self._functions: dict[str, float] = {}
+        """The seconds of all cases of a test."""
         self._unmarked: dict[str, float] = {}
         self._with_commands: dict[str, None] = {}
         self._failed: dict[str, None] = {}
@@ -65,6 +68,8 @@ class Report:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = _folder(report.nodeid)
         self._seconds[folder] = self._seconds.get(folder, 0) + report.duration
+        function = report.nodeid.partition("[")[0]
+        self._functions[function] = self._functions.get(function, 0) + report.duration
         if report.when == "call":
             self._tests[folder] += 1
         if "slow" not in report.keywords:
@@ -101,6 +106,9 @@ class Report:
         for folder, seconds in sorted(self._seconds.items(), key=lambda entry: -entry[1]):
             terminalreporter.line(f"{seconds:8.1f} s  {self._tests[folder]:5} tests  {folder}")
         terminalreporter.line(f"{sum(self._seconds.values()):8.1f} s  {self._tests.total():5} tests  in all")
+        terminalreporter.section("tests that took longest, with all their cases")
+        for test, seconds in sorted(self._functions.items(), key=lambda entry: -entry[1])[:_SHOWN]:
+            terminalreporter.line(f"{seconds:8.1f} s  {test}")
         for test, seconds in sorted(self._unmarked.items(), key=lambda entry: -entry[1]):
             if seconds > SLOW_SECONDS:
                 terminalreporter.line(f"SLOW {test} took {seconds:.1f} s: make it faster, or mark it slow")

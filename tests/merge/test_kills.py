@@ -320,15 +320,3 @@ def test_an_interrupt_puts_everything_back_at_once(yard: Yard, tmp_path: Path) -
     assert db.value("SELECT holder FROM merge_leases") is None
     db.close()
     yard.assert_tidy()
-
-
-def test_a_setup_that_fails_stops_the_landing_and_says_why(yard: Yard) -> None:
-    yard.settings("", "true")
-    config = yard.folder / ".rookery" / "config.local.yaml"
-    config.write_text(config.read_text().replace("provision:\n", "provision:\n  setup: echo no network; exit 4\n"))
-    yard.branch("one", a_txt="a\n")
-    error = yard.merge("--branch", "one").error
-    assert error["code"] == "provision_failed"
-    assert "no network" in error["message"]
-    assert yard.states() == {"one": "queued"}
-    yard.assert_tidy()

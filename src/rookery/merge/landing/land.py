@@ -66,10 +66,9 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
         return in_use(error)
     except InvalidState as error:
         return Held(error.message)  # another git is at work in a checkout, or its files cannot be written
-    answer = last_answer(merger.ctx.root)  # while the index is locked
-    steps.reached("checkouts forwarded")
     try:
-        with checkouts_following(merger, lease.base, new, begun, answer):
+        with checkouts_following(merger, lease.base, new, begun, keeps_answer=True):
+            steps.reached("checkouts forwarded")
             _move(merger, lease, entries, old, new)
             around = completion.look_around(merger, entries)
             with leases.writing(merger, lease):  # if the lease was lost just now, its new holder records this
@@ -89,16 +88,17 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
 
 @contextmanager
 def checkouts_following(
-    merger: Merger, base: str, new: str, begun: Sequence[Forward], answer: bytes | None = None
+    merger: Merger, base: str, new: str, begun: Sequence[Forward], *, keeps_answer: bool = False
 ) -> Iterator[None]:
     """The block moves a branch whose checkouts have the new files already, and records that.
 
     Then the indexes follow; if the branch has not moved, the files are put back. Also on an interrupt: once the lease
-    is free, no later command would look for it. `answer` says that the project's index had nothing of Rookery's state;
-    it has nothing of it now either, since no candidate may bring that.
+    is free, no later command would look for it. `keeps_answer`: if the project's index had nothing of Rookery's state,
+    it has nothing of it then either, since no candidate may bring that.
     """
     root = merger.ctx.root
     try:
+        answer = last_answer(root) if keeps_answer else None  # while the index is locked
         yield
     except BaseException as error:
         has_moved = merger.merging.tip(base) == new

@@ -19,7 +19,6 @@ from rookery.base import call as calls
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.processes import holder as holders
 from rookery.processes import owned_folders
 from rookery.vcs.folders import read_text
 from rookery.vcs.git import locks as git_locks
@@ -96,12 +95,7 @@ class Claim(Record):
             owned_folders.forget(self.place)
 
     def is_owned(self) -> bool:
-        """True if another process has it, which is alive and has not given up; one elsewhere has it for a while.
-
-        Our own call has no use for one that it finds: an interrupt has stopped what it was for.
-        """
-        if owned_folders.owner_of(self.place) == holders.myself():
-            return False
+        """True if its process is alive and has not given up; one that cannot be seen from here has it for a while."""
         return not owned_folders.is_left(self.place, time.time(), lease=_LEASE)
 
     def commits(self) -> tuple[str, str]:
