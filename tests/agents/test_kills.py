@@ -252,6 +252,17 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
 
 
 @pytest.mark.slow
+def test_the_lock_of_a_git_that_is_ended_with_its_agent_goes_too(den: Den) -> None:
+    hangs = "git -c alias.hang='!sleep 300' hang"
+    task = den.task("Task", [{"run": f'touch "$(git rev-parse --git-dir)/index.lock"; {hangs}'}])
+    den.sling(task, "--name", "bee")
+    lock = den.folder / ".git/worktrees/bee/index.lock"
+    wait_until(lock.exists)
+    assert den.rook.json("stop", "bee").status == 0
+    assert not lock.exists()
+
+
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn opened", "runner started", "turn snapshotted"])
 def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:

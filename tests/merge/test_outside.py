@@ -133,7 +133,8 @@ def test_a_lead_gives_the_reason_with_merge_ready_and_others_cannot(yard: Yard) 
     ready = {"mail": {"to": "human", "type": "merge_ready", "subject": "Part", "payload": payload}}
     explained = {"mail": {**ready["mail"], "payload": {**payload, "outside_reason": "the lead wants it"}}}
     sling = {"sling": {"task": "{part}", "name": "bee", "files": "a.py"}}
-    steps = [sling, {"until": {"mail_type": "worker_done"}}, {"wait": "mail"}, ready, explained, {"wait": "mail"}]
+    steps = [sling, *({"until": {"mail_type": kind}} for kind in ("worker_done", "status")), ready, explained]
+    steps.append({"wait": "mail"})
     epic = yard.task("Build", [])
     part = yard.task("Part", [*FORMAT, done("format")], "--parent", epic)
     script = f"```rook-script\n{json.dumps(steps).replace('{part}', part)}\n```"

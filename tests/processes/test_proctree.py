@@ -13,7 +13,9 @@ import pytest
 from process_tools import Mark, wait_until, written_pid
 from rookery.processes import child, proctable, proctree
 from rookery.processes.child import Child
+from rookery.processes.process import run
 from rookery.processes.proctree import Identity, descendants, end_tree, identify, is_alive, marked
+from support import child_environ
 
 # Starts a grandchild that has left its session, its group and its parent, and ignores every polite request.
 DAEMON = """
@@ -164,6 +166,26 @@ print(sorted(each.pid for each in left) == sorted([os.getpid(), os.getppid()]), 
     assert list(one.lines(30)) == ["True -9"], one.last_output
     assert one.wait(5) == 0
     one.close()
+
+
+_LOADING = """
+import os
+from rookery.processes.proctable import environ_of
+for _ in range(100):
+    pid = os.fork()
+    if pid == 0:
+        os.execve("/bin/sleep", ["sleep", "300"], {"MARK": "1"})
+    while (texts := environ_of(pid)) and "MARK=1" not in texts:
+        assert texts != [""]
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_whose_program_is_just_being_loaded_has_an_environment() -> None:
+    """The kernel shows none for a moment, and a process without a mark would not be ended."""
+    run([sys.executable, "-c", _LOADING], env=child_environ())
 
 
 def test_a_signal_never_reaches_another_process_that_got_the_number(mark: Mark) -> None:

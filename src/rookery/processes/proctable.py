@@ -8,6 +8,7 @@ be recognised.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ before that is undone."""
 SCRATCH = "ROOKERY_SCRATCH"
 """What runs in a scratch folder carries it, with the folder's path, and ends with the folder."""
 
+_LOADING_SECONDS = 1.0
 _DEAD = "ZXx"
 _STOPPED = "Tt"
 _PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
@@ -190,7 +192,25 @@ def read_file(pid: int, name: str) -> str:
 
 def environ_of(pid: int) -> list[str]:
     """What a process was started with, as NAME=VALUE; raises OSError where that cannot be seen."""
-    return _read_texts(pid, "environ")
+    texts, deadline = _read_texts(pid, "environ"), time.monotonic() + _LOADING_SECONDS
+    while texts == [""] and time.monotonic() < deadline:
+        is_loading = _is_loading(pid)
+        texts = _read_texts(pid, "environ")  # it may be there since we looked
+        if not is_loading:
+            break
+        time.sleep(0.001)
+    return texts
+
+
+def _is_loading(pid: int) -> bool:
+    """True while the kernel loads the program of a process: neither its environment nor its words are there yet.
+
+    It is so for milliseconds where there is much to do, and a process that is not seen then would not be ended.
+    """
+    try:
+        return _read_texts(pid, "cmdline") == [""] and bool(os.readlink(os.path.join(PROC, str(pid), "exe")))
+    except OSError:  # it has ended, or is the kernel's own
+        return False
 
 
 def arguments_of(pid: int) -> list[str]:

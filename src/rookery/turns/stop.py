@@ -21,6 +21,7 @@ from rookery.sessions import journal, store
 from rookery.sessions.model import RESERVED, STOPPED, STOPPING, NoSuchAgent, Session, Turn
 from rookery.terminal.tmux import Tmux
 from rookery.turns.settlement import end_session, read_usage, take_snapshot
+from rookery.vcs.git.locks import of_worktree, remove_dead
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.removal import alone
 
@@ -89,7 +90,7 @@ def sweep(ctx: Context, session_id: str) -> None:
 
 
 def end_processes(ctx: Context, session: Session) -> None:
-    """End the runner, the agent's program and all that it started."""
+    """End the runner, the agent's program and all that it started, and remove what these have locked."""
     turn = store.running_turn(ctx.db, session.id)
     if turn is not None:
         _end_runner(ctx, session, turn)  # first, so that it does not take the killed child for a crash
@@ -97,6 +98,7 @@ def end_processes(ctx: Context, session: Session) -> None:
     if session.mode == TMUX:
         Tmux(ctx.tmux_socket).kill(session.terminal)
         end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
+    remove_dead(of_worktree(ctx.root, session.worktree))  # of the gits that were ended
     clear_sockets(socket_folder(session.id))  # the host of its sandbox was killed before it could
 
 
