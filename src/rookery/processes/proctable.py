@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.processes.process import run
 
@@ -198,7 +199,7 @@ def environ_of(pid: int) -> list[str]:
         texts = _read_texts(pid, "environ")  # it may be there since we looked
         if not is_loading:
             break
-        time.sleep(0.001)
+        calls.sleep(0.001)
     return texts
 
 
