@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.base.clock import is_stamp, parse_duration, stamp
+from rookery.base.clock import is_stamp, length, parse_duration, stamp
 from rookery.base.errors import InvalidInput
 
 
@@ -54,3 +54,9 @@ def test_what_is_no_duration_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(InvalidInput, match="is not a duration") as caught:
         parse_duration(text)
     assert "30m" in caught.value.hint
+
+
+def test_a_length_of_time_is_shown_in_its_largest_unit() -> None:
+    assert [length(seconds) for seconds in (-1, 0, 59.9, 60, 7_199, 7_200, 200_000)] == [
+        *("0s", "0s", "59s", "1m", "1h", "2h", "2d")
+    ]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rookery.base import ids
 from rookery.base.errors import AmbiguousId, InvalidId, NotFound
-from rookery.base.ids import LEARNING, TASK, is_id, new_id, parse_id, resolve_id
+from rookery.base.ids import LEARNING, TASK, handle, is_id, new_id, parse_id, resolve_id
 
 _ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 _letters = st.sampled_from("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
@@ -117,3 +117,13 @@ def test_none_and_several_are_told_apart() -> None:
     with pytest.raises(AmbiguousId, match="task_a, task_b") as caught:
         resolve_id(TASK, "01ARZ3", lambda *_bounds: ["task_a", "task_b"])
     assert caught.value.hint
+
+
+def test_a_handle_names_its_id() -> None:
+    ids_ = [new_id(TASK) for _ in range(50)]
+
+    def lookup(low: str, high: str, ending: str) -> list[str]:
+        return [one for one in ids_ if low <= one < high and one.endswith(ending)]
+
+    assert [resolve_id(TASK, handle(one), lookup) for one in ids_] == ids_
+    assert all(len(handle(one)) == 6 and handle(one).islower() | handle(one).isdigit() for one in ids_)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base.errors import InvalidInput
-from rookery.base.text import check_name, check_text, check_title, one_line
+from rookery.base.text import check_name, check_text, check_title, one_line, plural
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003", "a\0b", "\ud800", "é" * 2001])
@@ -43,3 +43,8 @@ def test_plain_names_are_kept(name: str) -> None:
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="is no name for an agent"):
         check_name("an agent", name)
+
+
+def test_nouns_agree_with_their_number() -> None:
+    assert [plural(count, "turn") for count in (0, 1, 2, 1200)] == ["0 turns", "1 turn", "2 turns", "1,200 turns"]
+    assert plural(2, "branch", "branches") == "2 branches"

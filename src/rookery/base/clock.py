@@ -49,6 +49,13 @@ def is_stamp(text: str) -> bool:
         return False
 
 
+def length(seconds: float) -> str:
+    """A length of time for people, in its largest unit: `45s`, `12m`, `3h`, `2d`."""
+    whole = max(0, int(seconds))
+    unit = next((unit for unit in reversed(_UNITS) if whole >= _UNITS[unit]), "s")
+    return f"{whole // _UNITS[unit]}{unit}"
+
+
 def parse_duration(text: str) -> float:
     """`90`, `90s`, `30m`, `2h` or `1d` in seconds; it must be more than nothing."""
     number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "s")

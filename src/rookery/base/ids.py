@@ -24,6 +24,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID_LENGTH = 26
 _SHORTEST_PART = 4
 _RANDOM_BITS = 80
+_HANDLE_LENGTH = 6
 
 _last: tuple[int, int] = (0, 0)
 
@@ -49,6 +50,11 @@ def is_id(prefix: str, text: str) -> bool:
     """True if the text is a whole id of that kind."""
     head, _, ulid = text.partition("_")
     return head == prefix and len(ulid) == _ULID_LENGTH and ulid[0] <= "7" and not ulid.strip(_ALPHABET)
+
+
+def handle(id: str) -> str:
+    """The id as people see it: its end, which is random, in lower case. Wherever an id is accepted, so is this."""
+    return id[-_HANDLE_LENGTH:].lower()
 
 
 def parse_id(prefix: str, text: str) -> str:

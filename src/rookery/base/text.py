@@ -76,3 +76,8 @@ def one_line(text: str, width: int = 0) -> str:
     folded = " ".join(text.split())
     shown = visible(folded)
     return shown if not width or len(shown) <= width else shown[: width - 1] + "…"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 task`, `2 tasks`; `many` is for nouns that take no s."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"

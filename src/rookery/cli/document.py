@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rookery.base.ids import handle
 from rookery.base.record import Record
 from rookery.base.text import one_line, visible
 
@@ -91,6 +92,11 @@ def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
 def short(commit: str | None) -> Span:
     """A commit as people name it."""
     return (commit or "")[:SHORT], "id"
+
+
+def named(id: str | None) -> Span:
+    """An id as people see it."""
+    return handle(id or ""), "id"
 
 
 def some(paths: Sequence[str], most: int) -> str:

@@ -57,12 +57,26 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
+ALIASES: dict[str, str] = {}
+"""Other words for a command: at most two for at most two. They are no commands of their own, and no page has them."""
+
+
 def find(words: list[str]) -> tuple[Op | None, int]:
     """The operation that the first words name, and how many words that took.
 
     A group can be a command by itself (`rook merge`, `rook merge list`). Then a word after it that is no option and
     that it does not take is a mistyped command, not an argument.
     """
+    for length in (2, 1):
+        alias = ALIASES.get(" ".join(words[:length])) if len(words) >= length else None
+        if alias is not None:
+            meant = alias.split()
+            operation, taken = _find([*meant, *words[length:]])
+            return operation, taken - len(meant) + length if operation is not None else 0
+    return _find(words)
+
+
+def _find(words: list[str]) -> tuple[Op | None, int]:
     if not words or words[0] not in GROUPS:
         return None, 0
     for module in GROUPS[words[0]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
+from rookery.base.clock import length, seconds_of
 from rookery.base.json import dumps
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, next_page, text
@@ -15,7 +15,6 @@ from rookery.mail.model import Checked, Message, Opened, Purged, Sent
 
 _PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
 _SUBJECT_WIDTH = 100
-_AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
@@ -64,7 +63,7 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
             _recipient(message),
             message.type,
             _priority(message),
-            (_age(message.created_at, at), "dim"),
+            (length(at - seconds_of(message.created_at)), "dim"),
             (one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else ""),
         )
         for message in messages
@@ -129,9 +128,3 @@ def _step(message: Message, current: str) -> Line:
         f"  {one_line(message.sender)} → {message.recipient}  ",
         (one_line(message.subject, _SUBJECT_WIDTH), "dim"),
     )
-
-
-def _age(created_at: str, at: float) -> str:
-    seconds = max(0, int(at - datetime.fromisoformat(created_at).timestamp()))
-    name, size = next(((name, size) for name, size in _AGES if seconds >= size), ("s", 1))
-    return f"{seconds // size}{name}"
