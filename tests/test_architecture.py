@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("review",),
     ("notify",),
     ("watch",),
+    ("overview",),
     ("flows",),
     ("doctor",),
     ("client",),

@@ -22,7 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "stop": ("rookery.agents.ops",),
     "nudge": ("rookery.agents.ops",),
     "interrupt": ("rookery.turns.interrupt_ops",),
-    "status": ("rookery.status.ops",),
+    "status": ("rookery.overview.ops",),
     "inspect": ("rookery.status.ops",),
     "attach": ("rookery.status.ops",),
     "agents": ("rookery.status.ops",),
