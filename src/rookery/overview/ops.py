@@ -13,7 +13,7 @@ from rookery.status.panes import StatusWatch
 _TICK = 1.0
 
 
-@op("status", needs="agent.read", redraws=True, view="overview.status")
+@op("status", needs="agent.read", redraws=True, view="agents.status")
 def status(
     ctx: Context,
     *,

@@ -7,13 +7,15 @@ from typing import Any
 
 from rookery.agents.ops import Nudged, Stopped
 from rookery.base.clock import length, seconds_of
-from rookery.base.text import one_line
+from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, named, text
 from rookery.cli.views.events import row
+from rookery.overview.service import Overview
 from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
+from rookery.tasks.model import Progress
 from rookery.turns.interrupt_ops import Interrupted
 
 _STATES: dict[str, Span] = {
@@ -27,6 +29,7 @@ _STATES: dict[str, Span] = {
     CRASHED: ("✕", "bad"),
     SUPERSEDED: ("⊘", "dim"),
 }
+_INBOX = "rook mail check"
 _LAST_WIDTH = 36
 _REASON_WIDTH = 48
 _TEXT_WIDTH = 160
@@ -61,6 +64,43 @@ def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
 def interrupted(result: Interrupted, _values: dict[str, Any]) -> list[Block]:
     """A turn that was asked to end."""
     return [text(f"turn {result.turn} of {result.agent} is interrupted; it stays alive and waits for mail")]
+
+
+def status(result: Overview, _values: dict[str, Any]) -> list[Block]:
+    """What needs a person, agents, worktrees and tasks."""
+    past = ended(result.ended, result.at)
+    return [
+        _inbox(result.inbox),
+        alive(result.agents, result.at),
+        text(_worktrees(result) + _tasks(result.tasks), "dim"),
+        *([past] if past.rows else []),
+    ]
+
+
+def _inbox(count: int) -> Block:
+    if not count:
+        return text("Nothing needs you.", "dim")
+    need = f"{plural(count, 'thing')} {'needs' if count == 1 else 'need'} you: "
+    return Paragraph([line((need, "note"), (f"`{_INBOX}`", "bold"))])
+
+
+def _worktrees(result: Overview) -> str:
+    count = result.worktrees
+    idle = f", {count.without_agent} without an agent" if count.without_agent else ""
+    return f"{plural(count.total, 'worktree')}{idle}\n" if count.total else ""
+
+
+def _tasks(tasks: Progress) -> str:
+    counts = {
+        "ready": tasks.ready,
+        "blocked": tasks.blocked,
+        "in progress": tasks.in_progress,
+        "in review": tasks.in_review,
+        "failed": tasks.failed,
+        "completed": tasks.completed,
+    }
+    shown = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"tasks: {shown or 'none'}"
 
 
 def alive(agents: Sequence[AgentStatus], now: str) -> Table:
