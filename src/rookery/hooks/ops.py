@@ -9,10 +9,18 @@ from rookery.hooks import settings as session_hooks
 from rookery.hooks.prime import prime as compose
 from rookery.hooks.settings import Installed
 from rookery.ops.context import Context
-from rookery.ops.operation import ACTS_AS, AGENTS, NOTHING, PROCESS, Doc, Ref, op
+from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, NOTHING, PROCESS, Doc, Ref, op
+from rookery.runtimes.model import ERROR, FILE, TEXT, TOOL
+from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
+from rookery.sessions.log import LogEntry
+from rookery.sessions.records import write_record
+from rookery.turns.collector import EventCollector
 from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.opening import prompt_of
+
+_RECORDED = (TEXT, TOOL, FILE, ERROR)
+"""Usage is read from transcripts when the turn ends."""
 
 
 @op("hooks install", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="hooks.installed")
@@ -62,6 +70,22 @@ def begin(ctx: Context) -> str:
 def stop(ctx: Context) -> str:
     """End the turn of the calling agent: snapshot, mail acknowledged, and its session too if it has said so."""
     end_turn(ctx, _own_session(ctx))
+    return ""
+
+
+@op("hook record", needs="hook.write", owns=NOTHING, view="plain.lines")
+def record(ctx: Context, event: Annotated[str, LONG_TEXT, Doc("What it did, as its runtime writes it.")]) -> str:
+    """Record what the calling agent has just done, where no other hook says so."""
+    session = store.session(ctx.db, _own_session(ctx))
+    turn = store.running_turn(ctx.db, session.id)
+
+    def write(entry: LogEntry) -> None:
+        write_record(ctx.root, session, None if turn is None else turn.id, entry)
+
+    collector = EventCollector(session.worktree, write, lambda _conversation: None)
+    for line in open_runtime(session.runtime).read_line(event):
+        if line.kind in _RECORDED:
+            collector.add(line)
     return ""
 
 

@@ -146,11 +146,6 @@ def _where(alive: bool, wanted: dict[str, str | None]) -> tuple[str, list[object
     return " AND ".join([*conditions, "state <> 'ended'" if alive else "1 = 1"]), values
 
 
-def newest(db: Database, limit: int) -> list[Session]:
-    """The sessions that began last, the newest first; 0 for all."""
-    return list(_sessions(db, "1 = 1 ORDER BY seq DESC LIMIT ?", limit or -1))
-
-
 def agent_names(db: Database) -> list[str]:
     """The names of all agents that are or were here."""
     return [row[0] for row in db.all("SELECT DISTINCT agent FROM sessions ORDER BY agent")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 from rookery.base.record import Record
@@ -16,7 +16,9 @@ from rookery.events import store
 from rookery.events.model import Event, is_error
 from rookery.events.telemetry import Entry, Telemetry
 from rookery.ops.context import Context
+from rookery.sessions import store as sessions
 from rookery.sessions.log import describe
+from rookery.sessions.model import Session
 
 EVENTS, TOOLS, ALL = "events", "tools", "all"
 """Where to read: the outbox, the telemetry, or both in the order of time."""
@@ -59,6 +61,8 @@ class Query(Record):
     """Types of events, or their families. Tool calls have none, and are left out."""
     since: str | None = None
     errors: bool = False
+    level: str | None = None
+    """Of tool calls, only those of this level of telemetry and above."""
     after: int | None = None
     """The number of an event: read on from there, instead of the newest rows."""
     limit: int = -1
@@ -69,8 +73,13 @@ def about(*agents: str) -> Query:
     return Query(actors=agents, subjects=agents, either=True)
 
 
-def rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Row]:
-    """What fits, in order: the newest rows or those after a number; with `follow`, then every further one."""
+def rows(
+    ctx: Context, query: Query, *, follow: bool = False, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Row]:
+    """What fits, in order: the newest rows or those after a number; with `follow`, then every further one.
+
+    Following ends when `is_over` says that nothing more can come.
+    """
     end = _last(ctx)
     page = _read(ctx, query, (query.after or 0, 0), end, query.limit)
     yield from page
@@ -80,15 +89,38 @@ def rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Row]:
         end = (page[-1].seq, end[1])  # go on where the page ended
     with Commits(ctx.db.path) as commits:
         while True:
+            was_over = is_over()  # asked first: what came before the end is still shown
             begin, end = end, _last(ctx)
             if begin != end:
                 yield from _read(ctx, query, begin, end)
+            if was_over:
+                return
             commits.wait(_LONGEST_SECONDS)
 
 
-def show_rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Activity]:
+def show_rows(
+    ctx: Context, query: Query, *, follow: bool = False, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Activity]:
     """The same, as lines to read."""
-    return map(_to_activity, rows(ctx, query, follow=follow))
+    return map(_to_activity, rows(ctx, query, follow=follow, is_over=is_over))
+
+
+def show_session(ctx: Context, session: Session, *, limit: int, follow: bool = False) -> Iterator[Activity]:
+    """What happened in one session of an agent, and in no other; following ends with the session."""
+    query = about(session.agent).replace(since=session.created_at, limit=limit)
+    latest = sessions.latest(ctx.db, session.agent)
+    if latest is not None and latest.id != session.id:  # a later one follows it: the newest rows are not its own
+        return iter(_rows_until(ctx, query, session)[-limit if limit > 0 else 0 :])
+
+    def is_over() -> bool:
+        return not sessions.session(ctx.db, session.id).is_alive
+
+    return show_rows(ctx, query, follow=follow, is_over=is_over)
+
+
+def _rows_until(ctx: Context, query: Query, session: Session) -> list[Activity]:
+    shown = show_rows(ctx, query.replace(limit=-1))
+    return list(takewhile(lambda row: row.at <= (session.ended_at or row.at), shown))
 
 
 def _to_activity(row: Row) -> Activity:
@@ -150,7 +182,9 @@ def _tool_calls(ctx: Context, query: Query, **bounds: Any) -> list[Row]:
         agents = query.actors or query.subjects or (None,)
         if query.actors and query.subjects and not query.either:
             agents = tuple(name for name in query.actors if name in query.subjects)
-        entries = {entry.seq: entry for name in agents for entry in telemetry.read(agent=name, **bounds)}
+        entries = {
+            entry.seq: entry for name in agents for entry in telemetry.read(agent=name, level=query.level, **bounds)
+        }
     return [entries[seq] for seq in sorted(entries)]
 
 
