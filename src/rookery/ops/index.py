@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "nudge": ("rookery.agents.ops",),
     "interrupt": ("rookery.turns.interrupt_ops",),
     "status": ("rookery.status.ops",),
+    "inbox": ("rookery.inbox.ops",),
     "inspect": ("rookery.status.ops",),
     "attach": ("rookery.status.ops",),
     "agents": ("rookery.status.ops",),
