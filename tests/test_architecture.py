@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inbox",),
     ("notify",),
     ("watch",),
+    ("overview",),
     ("flows",),
     ("doctor",),
     ("client",),
