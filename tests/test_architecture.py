@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("review",),
     ("notify",),
     ("watch",),
+    ("upkeep",),
     ("flows",),
     ("doctor",),
     ("client",),
