@@ -47,6 +47,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("notify",),
     ("watch",),
     ("overview",),
+    ("upkeep",),
     ("flows",),
     ("doctor",),
     ("client",),

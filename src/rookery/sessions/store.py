@@ -214,6 +214,21 @@ def _turns(db: Database, condition: str, *values: object) -> Iterator[Turn]:
     return (Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE {condition}", values))
 
 
+def turn_ids(db: Database, session_id: str) -> list[str]:
+    """The ids of a session's turns."""
+    return [row[0] for row in db.all("SELECT id FROM turns WHERE session_id = ?", (session_id,))]
+
+
+def delete_ended(db: Database, session_ids: list[str], *, actor: str, at: str) -> None:
+    """Delete sessions that have ended, with their turns. The caller has deleted what these used."""
+    for session_id in session_ids:
+        for table in ("turns", "port_blocks", "identities_due"):
+            db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM sessions WHERE id = ? AND state = ?", (session_id, ENDED))
+    if session_ids:
+        publish(db, "sessions.cleaned", "sessions", {"sessions": session_ids}, actor=actor, at=at)
+
+
 def insert_run(db: Database, run: Run) -> None:
     """A run begins."""
     values = (run.id, run.title, run.started_by, run.created_at, run.completed_at)
