@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("upkeep",),
     ("flows",),
     ("doctor",),
+    ("demo",),
     ("client",),
     ("cli",),
     ("mcp", "web", "tui"),
