@@ -1,4 +1,4 @@
-"""A project with a long past, made by plain SQL: a million events, and the agents, mail, landings and costs behind them.
+"""A project with a long past, made by plain SQL: a million events, with the agents, mail and landings behind them.
 
 It takes a minute to make, so it is kept in `.dev` and made again only when the schema or the sizes have changed.
 """
@@ -100,16 +100,14 @@ def _fill(db: Database, past: Past) -> None:
     step = past.events // past.sessions
     db.execute_many(
         "INSERT INTO runs (id, title, started_by, created_at, completed_at) VALUES (?, ?, 'human', ?, ?)",
-        (
-            (run, f"Goal {number}", *[_at(number * step * _SESSIONS_A_RUN, past)] * 2)
-            for number, run in enumerate(runs)
-        ),
+        ((run, f"Goal {number}", *[_at(number * step * _SESSIONS_A_RUN, past)] * 2) for number, run in enumerate(runs)),
     )
     settings = dumps(Settings().as_dict())
     db.execute_many(
         "INSERT INTO sessions (id, agent, role, task_id, run_id, parent, depth, runtime, model, mode, profile, state, "
         "outcome, step, worktree, branch, base_commit, settings, token_hash, created_at, updated_at, active_at, "
-        "ended_at, swept_at) VALUES (?, ?, 'builder', ?, ?, 'human', 0, 'scripted', 'scripted', 'headless', 'standard', "
+        "ended_at, swept_at) VALUES "
+        "(?, ?, 'builder', ?, ?, 'human', 0, 'scripted', 'scripted', 'headless', 'standard', "
         "'ended', ?, 'launched', ?, ?, ?, ?, '', ?, ?, ?, ?, ?)",
         (
             (
@@ -128,12 +126,12 @@ def _fill(db: Database, past: Past) -> None:
             for number, session in enumerate(sessions)
         ),
     )
-    each = past.turns // past.sessions
+    share = past.turns // past.sessions
     db.execute_many(
         "INSERT INTO turns (id, session_id, number, cause, state, exit_status, started_at, ended_at) "
         "VALUES (?, ?, ?, 'mail', 'completed', 0, ?, ?)",
         (
-            (turn, sessions[number // each], number % each + 1, *[_at(number * past.events // past.turns, past)] * 2)
+            (turn, sessions[number // share], number % share + 1, *[_at(number * past.events // past.turns, past)] * 2)
             for number, turn in enumerate(turns)
         ),
     )
@@ -177,7 +175,8 @@ def _fill_merges(db: Database, past: Past, tasks: list[str], runs: list[str]) ->
     db.execute_many(
         "INSERT INTO merges (id, branch, base, tip, task_id, agent, lead, run_id, priority, state, attempts, tier, "
         "strategy, base_before, candidate, files, requested_by, created_at, updated_at, landed_at, cleaned_at, "
-        "followed_at) VALUES (?, ?, 'main', ?, ?, ?, 'human', ?, 3, ?, 1, 'clean', 'merge', ?, ?, '[\"a.py\"]', 'human', "
+        "followed_at) VALUES "
+        " (?, ?, 'main', ?, ?, ?, 'human', ?, 3, ?, 1, 'clean', 'merge', ?, ?, '[\"a.py\"]', 'human', "
         "?, ?, ?, ?, ?)",
         (
             (

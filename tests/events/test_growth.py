@@ -234,7 +234,7 @@ def test_the_first_of_all_rows_does_not_wait_for_the_others(
         assert next(rows(past.ctx, _ALL_OF[name]))
         monkeypatch.undo()
 
-    assert _growth(pasts, ask) <= _SLACK
+    assert _growth(pasts, ask) <= 3 * _SLACK  # several questions for each agent
 
 
 def test_all_rows_are_those_of_a_limit_that_is_never_reached(pasts: tuple[Past, Past]) -> None:

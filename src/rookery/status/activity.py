@@ -137,7 +137,7 @@ def _read(ctx: Context, query: Query, begin: Position, end: Position) -> list[Ro
         (_event_reads(ctx, query), begin[0], end[0]),
         (_call_reads(ctx, query), begin[1], end[1]),
     ):
-        read = [row for each in reads for row in each(after=first, before=last + 1, limit=limit, newest=newest)]
+        read = [row for ask in reads for row in ask(after=first, before=last + 1, limit=limit, newest=newest)]
         rows += _once(iter(sorted(read, key=_number)))
     if query.source == ALL:
         rows.sort(key=lambda row: row.at)

@@ -107,16 +107,22 @@ class Inspection(Record):
 
 
 def status(
-    ctx: Context, *, ended: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+    ctx: Context,
+    *,
+    ended: bool = False,
+    run_id: str | None = None,
+    agent: str | None = None,
+    screens: Mapping[str, str] | None = None,
 ) -> list[AgentStatus]:
-    """Every living agent; with `ended`, also the last session of those that have ended."""
+    """Every living agent, or one; with `ended`, also the last session of those that have ended."""
     with ctx.db.read() as db:
-        sessions = {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
+        chosen = store.sessions(db, alive=not ended, run_id=run_id, agent=agent)
+        sessions = {session.agent: session for session in chosen}
         agents = _statuses(db, sessions.values())
-    actions = _last_actions(ctx, [agent.session_id for agent in agents if agent.outcome is None])
+    actions = _last_actions(ctx, [known.session_id for known in agents if known.outcome is None])
     return [
-        agent.replace(doing=actions.get(agent.session_id) or _last_line((screens or {}).get(agent.agent, "")))
-        for agent in agents
+        known.replace(doing=actions.get(known.session_id) or _last_line((screens or {}).get(known.agent, "")))
+        for known in agents
     ]
 
 
