@@ -46,6 +46,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inbox",),
     ("notify",),
     ("watch",),
+    ("overview",),
+    ("upkeep",),
     ("flows",),
     ("doctor",),
     ("client",),

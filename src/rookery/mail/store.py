@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.ids import MESSAGE, parse_id, resolve_id
@@ -198,6 +198,39 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
         data = {"deleted": count, "before": before, "agent": agent, "unread_too": unread_too}
         publish(db, "mail.purged", agent or "mail", data, actor=actor, at=now)
     return count
+
+
+def settled(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool) -> tuple[int, int]:
+    """How many messages `clear` would delete, and the length of their texts."""
+    where, values = _settled(before, busy, unread_too)
+    sizes = "coalesce(sum(length(m.subject) + length(m.body) + length(coalesce(m.payload, ''))), 0)"
+    count, size = db.one(f"SELECT count(*), {sizes} FROM messages m WHERE {where}", values) or (0, 0)
+    return int(count), int(size)
+
+
+def clear(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool, actor: str, now: str) -> int:
+    """Delete messages that are read, and questions only once they are answered; none of busy agents."""
+    where, values = _settled(before, busy, unread_too)
+    db.execute(f"DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m WHERE {where})", values)
+    count = db.changed
+    if count:
+        data = {"deleted": count, "before": before, "agent": None, "unread_too": unread_too}
+        publish(db, "mail.purged", "mail", data, actor=actor, at=now)
+    return count
+
+
+def _settled(before: str | None, busy: Collection[str], unread_too: bool) -> tuple[str, list[object]]:
+    where, values = conditions({"m.created_at < ?": before})
+    names = marks(len(busy))
+    where += [f"m.sender NOT IN ({names})", f"m.recipient NOT IN ({names})"]
+    values += [*busy, *busy]
+    if not unread_too:
+        where += [
+            "m.read_at IS NOT NULL",
+            "(m.type NOT IN ('question', 'decision_gate') OR EXISTS (SELECT 1 FROM messages a "
+            "WHERE a.thread_id = m.thread_id AND a.seq > m.seq AND a.sender = m.recipient))",
+        ]
+    return " AND ".join(where), values
 
 
 def terminal_message(db: Database, session: Session) -> Message | None:
