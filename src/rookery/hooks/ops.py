@@ -51,10 +51,14 @@ def prime(
 
 
 @op("hook prompt", needs="hook.write", owns=NOTHING, view="plain.lines")
-def begin(ctx: Context) -> str:
+def begin(
+    ctx: Context,
+    *,
+    conversation: Annotated[str | None, Doc("The program's own name for the conversation.")] = None,
+) -> str:
     """Begin a turn of the calling agent, and give it its mail."""
     session_id = _own_session(ctx)
-    cause, mail_text = begin_turn(ctx, session_id)
+    cause, mail_text = begin_turn(ctx, session_id, conversation)
     return prompt_of(store.session(ctx.db, session_id), cause, mail_text)
 
 

@@ -19,6 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "data": ("rookery.tasks.data_ops",),
     "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
     "sling": ("rookery.agents.ops",),
+    "resume": ("rookery.review.resume_ops",),
     "stop": ("rookery.agents.ops",),
     "nudge": ("rookery.agents.ops",),
     "interrupt": ("rookery.turns.interrupt_ops",),
@@ -41,6 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "prime": ("rookery.hooks.ops",),
     "agent": ("rookery.worktrees.ops",),
     "worktree": ("rookery.worktrees.ops", "rookery.merge.ops"),
+    "review": ("rookery.review.ops",),
     "merge": ("rookery.merge.ops",),
     "sync": ("rookery.remote.ops",),
     "gate": ("rookery.merge.gates.ops",),
@@ -57,7 +59,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-ALIASES: dict[str, str] = {}
+ALIASES: dict[str, str] = {
+    "task approve": "review approve",
+    "task request-changes": "review request-changes",
+    "task request-rebase": "review request-rebase",
+    "task reviews": "review list",
+}
 """Other words for a command: at most two for at most two. They are no commands of their own, and no page has them."""
 
 

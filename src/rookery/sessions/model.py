@@ -106,6 +106,12 @@ class Settings(Record):
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
     """The path of its worktree was free when it was slung: what a killed sling leaves there is its own."""
+    resumed_from: str = ""
+    """The session of the same agent that it continues."""
+    prompt: str = ""
+    """What a resumed agent is asked in its first turn."""
+    restored: str = ""
+    """The ref with uncommitted work that was put back when its worktree was made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

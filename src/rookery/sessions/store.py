@@ -84,8 +84,9 @@ def living(db: Database, agent: str) -> Session | None:
 
 
 def latest(db: Database, agent: str) -> Session | None:
-    """The agent's present session, or its last."""
-    return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
+    """The agent's present session, or its last; one that never began replaces none that did."""
+    order = "outcome IS NOT NULL AND outcome = 'failed', seq DESC"
+    return next(_sessions(db, f"agent = ? ORDER BY {order} LIMIT 1", agent), None)
 
 
 def leaders(db: Database, agent: str) -> Iterator[str]:
