@@ -48,6 +48,9 @@ class Environ(Record):
     is_confined: bool = False
     """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
 
+    editor: str = ""
+    """`VISUAL`, else `EDITOR`: a command for the shell."""
+
     @property
     def is_agents_process(self) -> bool:
         """True if an agent's process has this environment, whatever name it has put there."""
@@ -101,6 +104,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         turn=env.get("ROOKERY_TURN") or None,
         session=env.get("ROOKERY_SESSION") or None,
         is_confined="ROOKERY_CONFINED" in env,
+        editor=(env.get("VISUAL") or env.get("EDITOR") or "").strip(),
     )
 
 

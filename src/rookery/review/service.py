@@ -82,7 +82,7 @@ def _facts(merger: Merger, task: Task, submitted_at: str) -> dict[str, Any]:
     """What a list shows of a review."""
     tip = _tip(merger, task)
     landing = next(iter(store.select(merger.ctx.db, branch=task.branch, limit=1)), None) if task.branch else None
-    author = _author_of(merger.ctx.db, task)
+    author = author_of(merger.ctx.db, task)
     changes = _changes(merger, tip)
     runs = _gate_runs(merger, tip, None if landing is None else landing.candidate)
     return {
@@ -142,10 +142,10 @@ def _predict(merger: Merger, task: Task, tip: str | None) -> Predicted | None:
     return predict.predict_all(merger, [merging.draft(merger, task.branch, merger.base())])[0]
 
 
-def _author_of(db: Database, task: Task) -> Session | None:
+def author_of(db: Database, task: Task) -> Session | None:
     """The last session that worked on a task's branch."""
-    made = [] if task.branch is None else sessions.sessions(db, branch=task.branch)
-    began = [session for session in made if session.outcome != "failed"]
+    on_branch = [] if task.branch is None else sessions.sessions(db, branch=task.branch)
+    began = [session for session in on_branch if session.outcome != "failed"]
     return began[-1] if began else None
 
 
@@ -162,7 +162,9 @@ class Decision:
         next_state(step, self.task)
         decisions.check_reviewer(self.task, self.author)
         self.tip = _tip(self.merger, self.task)
-        self.made_by = _author_of(ctx.db, self.task)
+        self.made_by = author_of(ctx.db, self.task)
+        self.problem = self._why_not_reached()
+        self.base = ""
         self.withdrawn: tuple[str, ...] = ()
 
     def _current(self, db: Database) -> Task:
@@ -189,38 +191,38 @@ class Decision:
         landed = next((entry for entry in outcome.entries if entry.branch == task.branch), None)
         return decided.replace(landed=landed, state=tasks.get(self.ctx.db, task.id).state)
 
-    def request_changes(self) -> Decided:
+    def request_changes(self, **options: Any) -> Decided:
         """The work is sent back to its author, which is resumed if it has ended; else the task is open for others."""
         why = "Your work was handed in and sent back: the changes that are asked for are in your mail."
-        return self._send(reviews.CHANGES_REQUESTED, why)
+        return self._send(reviews.CHANGES_REQUESTED, why, **options)
 
     def request_rebase(self) -> Decided:
         """The author is asked to bring its branch onto the base as it is now, and to hand it in again."""
-        base = self.merger.base()
+        self.base = self.merger.base()
         why = (
-            f"Your work was handed in, and {base} has moved since. Run `rook worktree rebase "
+            f"Your work was handed in, and {self.base} has moved since. Run `rook worktree rebase "
             f"{self.made_by.agent if self.made_by else 'NAME'}`, run your checks again, and hand it in again."
         )
         return self._send(reviews.REBASE_REQUESTED, why)
 
-    def _send(self, action: str, why: str) -> Decided:
+    def _send(self, action: str, why: str, **options: Any) -> Decided:
         author = self.made_by
-        problem = self._why_not_reached(author)
-        if author is None or problem:
-            return self._without_author(action, problem)
+        if author is None or self.problem:
+            return self._without_author(action, self.problem)
         if author.is_alive:
             with self.ctx.db.write() as db:
                 task = self._send_back_to(db, action, author.agent)
             return self._decided(task, action).replace(is_told=True)
-        request = Resumption(author.agent, self.ctx.actor, why=why)
+        request = Resumption(author.agent, self.ctx.actor, why=why, **options)
         try:
             session = resume(self.ctx, request, lambda db: self._send_back_to(db, action, author.agent))
         except RookError as error:
             return self._without_author(action, f"{author.agent} could not be resumed: {error.message}")
         return self._decided(tasks.get(self.ctx.db, self.task.id), action).replace(session=session)
 
-    def _why_not_reached(self, author: Session | None) -> str:
+    def _why_not_reached(self) -> str:
         """Why the agent that made the branch cannot be asked."""
+        author = self.made_by
         if author is None:
             return f"no agent of Rookery's made {self.task.branch or 'its work'}"
         latest = sessions.latest(self.ctx.db, author.agent)
@@ -248,7 +250,7 @@ class Decision:
             )
         else:
             task = decisions.request_rebase(db, task, self.author, commit=self.tip, comment=self.comment)
-        if self.made_by is not None:
+        if self.made_by is not None and not self.problem:
             mail.send(db, self.ctx.caller, self._message(action, self.made_by), self.ctx.now())
         return task
 
@@ -260,7 +262,7 @@ class Decision:
             kind, payload = "status", None
             subject, body = f"Changes requested: {title}", self.comment
         else:
-            kind, payload = "rebase_request", {"branch": author.branch, "base": self.merger.base()}
+            kind, payload = "rebase_request", {"branch": author.branch, "base": self.base}
             subject = f"Please rebase: {title}"
             body = "\n\n".join(
                 part for part in (self.comment, f"`rook worktree rebase {author.agent}` does it.") if part

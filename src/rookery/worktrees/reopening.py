@@ -57,7 +57,7 @@ def restore_uncommitted(ctx: Context, session: Session, earlier: Session) -> str
     if tip is None or commit is None or commit == tip:
         return ""
     if tip not in vcs.merging().store.read_parents("-1", commit)[commit]:
-        return ""  # the branch has moved since, and it would take that back
+        return ""  # the branch has moved since, and the files would hide that
     open_vcs(session.worktree, ctx.config.vcs).restore(commit, rescue_name(session.agent, ctx.now()))
     steps.reached("work restored")
     return SAVED + name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
 from rookery.config.environ import now
 from rookery.merge.model import LANDED
+from rookery.review.diff import WorkDiff
+from rookery.review.diff_ops import Editing, Place
 from rookery.review.model import Decided, Resumed, Review, ReviewDetails
 from rookery.tasks.model import APPROVED, NEEDS_REBASE
 from rookery.tasks.reviews import store as steps
@@ -202,3 +205,55 @@ def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:
         Fields(fields),
         text(f"`rook inspect {session.agent} --follow` shows what it does", "dim"),
     ]
+
+
+_MARKS = {"+": "good", "-": "bad", "@": "note"}
+
+
+def difference(result: WorkDiff, values: dict[str, Any]) -> Iterator[Block]:
+    """What some work changes."""
+    yield Paragraph([_heading(result)])
+    if not result.files:
+        yield text("No difference.", "dim")
+        return
+    if not result.patch:
+        yield from files(result.files)
+        return
+    yield Paragraph([(row, _style(row)) for row in result.patch.removesuffix("\n").split("\n")])
+    if result.left_out:
+        yield text(f"and {plural(result.left_out, 'more line')}; `rook diff {values['name']} --all` shows them", "dim")
+
+
+def _heading(result: WorkDiff) -> Line:
+    who = result.agent or result.branch
+    added, deleted = sum(file.added or 0 for file in result.files), sum(file.deleted or 0 for file in result.files)
+    where = f"landed on {result.landed_on}" if result.landed_on else f"since {result.since}"
+    loose = ""
+    if result.worktree is not None:
+        loose = (
+            f", {plural(result.uncommitted, 'uncommitted file')} included" if result.uncommitted else ", all committed"
+        )
+    return line(
+        (who, "title"),
+        (f"  {result.branch}, {where} ({result.start[:12]}){loose}: ", "dim"),
+        f"{plural(len(result.files), 'file')} ",
+        (f"+{added}", "good"),
+        " ",
+        (f"-{deleted}", "bad"),
+    )
+
+
+def _style(row: str) -> str:
+    if row.startswith(("diff --git ", "index ", "--- ", "+++ ")):
+        return "title"
+    return _MARKS.get(row[:1], "")
+
+
+def place(result: Place, _values: dict[str, Any]) -> list[Block]:
+    """A folder alone, for `cd`."""
+    return [text(result.path)]
+
+
+def editing(result: Editing, _values: dict[str, Any]) -> list[Block]:
+    """How to open the editor."""
+    return [text(shlex.join(result.command))]
