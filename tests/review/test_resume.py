@@ -111,7 +111,7 @@ def test_what_cannot_be_resumed_is_refused_and_changes_nothing(den: Den) -> None
     task = stopped(den, *FIRST)
     events = den.rook.count_events()
     assert b"no agent wasp" in den.rook("resume", "wasp").err
-    assert den.rook("resume", "bee", "--tmux", "--headless").status == 2
+    assert den.rook("resume", "bee", "--tmux", "--headless").status == 1
     den.rook("task", "cancel", task)
     refused = den.rook("resume", "bee")
     assert (refused.status, b"rook task reopen" in refused.err) == (1, True)

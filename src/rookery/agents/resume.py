@@ -106,6 +106,7 @@ def _reserve(
             run = _find_run(ctx, request, earlier)
             check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
+            replaced = tasks.existing(db, earlier.task_id)
             task = _begin(ctx, earlier, role, now)
             umask, shell_limits = read_shell(None if request.caller == HUMAN else store.living(db, request.caller))
             settings = earlier.settings.replace(
@@ -118,6 +119,7 @@ def _reserve(
                 resumed_from=earlier.id,
                 prompt=_prompt(earlier, task, request),
                 restored="",
+                replaced=None if replaced is None else (replaced.branch, replaced.start_commit),
             )
             session = earlier.replace(
                 id=session_id,
