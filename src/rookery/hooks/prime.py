@@ -10,9 +10,10 @@ import os
 from rookery.base.clock import length, seconds_of
 from rookery.base.files import read_text
 from rookery.base.ids import handle
-from rookery.base.text import one_line
+from rookery.base.text import one_line, plural
 from rookery.config import layout
 from rookery.mail import store as mail_store
+from rookery.mail.model import HUMAN
 from rookery.ops.context import Context
 from rookery.roles.catalog import read_role
 from rookery.status import service as status
@@ -43,9 +44,18 @@ def _for_person(ctx: Context, compact: bool) -> str:
     recent = _recent(ctx)
     if recent:
         parts.append(_section("## What happened last", recent))
-    unread = mail_store.count_new(ctx.db, "human")
+    unanswered, unread = mail_store.count_unanswered(ctx.db, HUMAN), mail_store.count_new(ctx.db, HUMAN)
+    if unanswered:
+        waits = "waits" if unanswered == 1 else "wait"
+        parts.append(
+            f"{plural(unanswered, 'question')} {waits} for an answer: `rook inbox` shows everything that waits for the "
+            "person, with the command for it."
+        )
     if unread:
-        parts.append(f"There {'is 1 message' if unread == 1 else f'are {unread} messages'} for you: `rook mail check`.")
+        is_unread = "is" if unread == 1 else "are"
+        parts.append(
+            f"{plural(unread, 'message')} {is_unread} unread for the person: `rook mail list --unread --to human`."
+        )
     return "\n\n".join(parts)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of, stamp
 from rookery.base.record import Record
-from rookery.mail.store import count_unread
+from rookery.inbox.service import count_open
 from rookery.ops.context import Context
 from rookery.status import service as status
 from rookery.status.service import AgentStatus
@@ -53,13 +53,9 @@ def overview(ctx: Context, *, all_ended: bool = False, screens: Mapping[str, str
     folders = agents_on_disk(ctx)
     return Overview(
         now,
-        _count_inbox(ctx),
+        count_open(ctx),
         tuple(status.describe(ctx, alive.values(), screens)),
         tuple(status.describe(ctx, ended)),
         WorktreeCount(len(folders), sum(name not in alive for name in folders)),
         progress(ctx.db, None, now),
     )
-
-
-def _count_inbox(ctx: Context) -> int:
-    return count_unread(ctx.db, "human")
