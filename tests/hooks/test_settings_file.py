@@ -152,8 +152,8 @@ def test_init_installs_them_on_request_and_else_says_how(repo: Path) -> None:
     assert not settings.exists()
     assert rook.json("init", "--hooks", "--no-hooks").error["code"] == "invalid_input"
     assert not settings.exists()
-    made = rook.json("init", "--yes", "--hooks").data
-    assert ".claude/settings.local.json" in made["created"]
+    answer = rook.json("init", "--yes", "--hooks").data
+    assert ".claude/settings.local.json" in answer["created"]
     assert rook.json("hooks", "status").data["is_current"] is True
     assert not any("hooks" in step for step in rook.json("init", "--yes").data["next"])
 
@@ -162,7 +162,7 @@ def test_a_project_is_made_although_its_settings_cannot_be_read(repo: Path) -> N
     settings = repo / ".claude/settings.local.json"
     settings.parent.mkdir()
     settings.write_text("{")
-    made = Rook(repo).json("init", "--yes", "--hooks")
-    assert made.status == 0
-    assert any("the hooks were not installed" in note for note in made.data["notes"])
+    answer = Rook(repo).json("init", "--yes", "--hooks")
+    assert answer.status == 0
+    assert any("the hooks were not installed" in note for note in answer.data["notes"])
     assert settings.read_text() == "{"

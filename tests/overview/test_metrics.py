@@ -89,7 +89,7 @@ def test_filters(worked: Rook) -> None:
         (["--last", "1"], ["bee"]),
     ):
         assert [session["agent"] for session in _sessions(worked, *words)] == names, words
-    assert worked.json("metrics", "--agent", "nobody").error["code"] == "no_such_agent"
+    assert worked.json("metrics", "--agent", "stranger").error["code"] == "no_such_agent"
     assert worked.json("metrics", "--last", "-1").error["code"] == "invalid_input"
 
 
