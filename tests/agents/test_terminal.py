@@ -62,7 +62,7 @@ def test_what_an_agent_in_a_terminal_did_can_be_read_after_its_end(den: Den) -> 
     steps = [{"say": "Here I was"}, {"edit": {"path": "a.txt", "text": "a"}}, DONE]
     den.sling(den.task("Talk", steps), "--name", "bee", "--tmux")
     den.wait_for("bee", "completed")
-    wait_until(lambda: den.rook.json("inspect", "bee").data["screen"], 30)
+    wait_until(lambda: b"last screen" in den.rook("inspect", "bee").out, 30)
     shown = den.rook("inspect", "bee", "--follow").out.decode()  # it has ended, so following does
     assert "last screen" in shown
     assert "● Here I was" in shown
