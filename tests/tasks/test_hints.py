@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from rookery.tasks.model import STATES, TRANSITIONS, Task, next_state
 def test_a_hint_names_commands_that_there_are(branch: str | None) -> None:
     seen = set()
     for step, state in product(TRANSITIONS, STATES):
-        known = {"id": "task_01ARZ3NDEKTSV4RRFFQ69G5FAV", "state": state, "branch": branch}
+        known: dict[str, Any] = {"id": "task_01ARZ3NDEKTSV4RRFFQ69G5FAV", "state": state, "branch": branch}
         task = Task(**{**dict.fromkeys(Task.field_names()), **known})
         if state in TRANSITIONS[step][0]:
             continue
