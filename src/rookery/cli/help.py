@@ -22,6 +22,7 @@ ABOUT = {
     "nudge": "Remind an agent",
     "interrupt": "Interrupt what an agent is doing",
     "status": "What every agent does",
+    "inbox": "What waits for you",
     "inspect": "One agent at length",
     "attach": "Go into an agent's terminal",
     "agents": "Roles, and what each agent has done",

@@ -22,7 +22,8 @@ _URGENT_FIRST = (
     + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in enumerate(reversed(PRIORITIES)))
     + f" ELSE {len(PRIORITIES)} END"
 )
-_UNREAD = "m.recipient = ? AND m.read_at IS NULL"
+_UNREAD_ONLY = "m.read_at IS NULL"
+_UNREAD = f"m.recipient = ? AND {_UNREAD_ONLY}"
 # New: its recipient has not read it, and no turn that is still running has seen it.
 _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
@@ -30,6 +31,16 @@ _NEW = (
 )
 WAKES = f"NOT (m.sender = '{SYSTEM}' AND m.priority = '{QUIET_PRIORITY}')"
 """Of messages `m`, those that begin a turn of an agent that waits."""
+WANTS_ANSWER = "m.type IN ('question', 'decision_gate', 'escalation', 'error')"
+"""Of messages `m`, those that a recipient has to answer or to deal with; an index has this very condition."""
+UNANSWERED = (
+    f"m.sender <> '{SYSTEM}' AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.thread_id = m.thread_id "
+    "AND a.sender = m.recipient AND a.seq > m.seq)"
+)
+"""Of messages `m`, those that their recipient has not answered in their thread. Rookery itself waits for no answer."""
+_SETTLED = "EXISTS (SELECT 1 FROM inbox_marks k WHERE k.key = m.type || ':' || m.id AND k.until IS NULL)"
+"""Of messages `m` to a person, those that the person has acknowledged without an answer."""
+_OPEN = f"{WANTS_ANSWER} AND {UNANSWERED} AND NOT {_SETTLED}"
 _PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
@@ -44,6 +55,8 @@ class Query(Record):
     thread: str | None = None
     """The id of a thread."""
     unread: bool = False
+    unanswered: bool = False
+    """Only questions and the like that their recipient has neither answered nor acknowledged."""
     limit: int = 0
     """How many at most; 0 for all."""
     before: str | None = None
@@ -126,6 +139,11 @@ def count_unread(db: Database, recipient: str) -> int:
     return int(db.value(f"SELECT count(*) FROM messages m WHERE {_UNREAD}", (recipient,)))
 
 
+def count_unanswered(db: Database, recipient: str) -> int:
+    """How many questions and the like a recipient has neither answered nor acknowledged, read or not."""
+    return int(db.value(f"SELECT count(*) FROM messages m WHERE m.recipient = ? AND {_OPEN}", (recipient,)))
+
+
 def mark(db: Database, recipient: str, ids: Sequence[str], turn_id: str | None, now: str) -> None:
     """Let a recipient's messages count as seen by a turn or, outside of one, as read."""
     if not ids:
@@ -163,7 +181,10 @@ def select(db: Database, query: Query) -> list[Message]:
     if query.viewer is not None:
         where.append("(m.sender = ? OR m.recipient = ?)")  # not IN: this uses an index for each
         values += [query.viewer, query.viewer]
-    condition = " AND ".join([*where, "m.read_at IS NULL" if query.unread else "TRUE"])
+    where += [
+        condition for condition, is_wanted in ((_UNREAD_ONLY, query.unread), (_OPEN, query.unanswered)) if is_wanted
+    ]
+    condition = " AND ".join(where) or "TRUE"
     return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit or -1)
 
 

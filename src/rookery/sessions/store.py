@@ -124,6 +124,11 @@ def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list
     return list(_sessions(db, f"{where} ORDER BY seq", *values))
 
 
+def sessions_ended_since(db: Database, at: str) -> list[Session]:
+    """The sessions that have ended since a time, in the order in which they began."""
+    return list(_sessions(db, "state = 'ended' AND ended_at >= ? ORDER BY seq", at))
+
+
 def children(db: Database, session: Session) -> list[Session]:
     """The sessions that this one, and no earlier one of its agent, has slung, in the order in which they began."""
     began = "(SELECT seq FROM sessions WHERE id = ?)"
@@ -188,6 +193,11 @@ def last_number(db: Database, session_id: str) -> int:
 def turns(db: Database, session_id: str) -> list[Turn]:
     """A session's turns, in order."""
     return list(_turns(db, "session_id = ? ORDER BY number", session_id))
+
+
+def last_turn(db: Database, session_id: str) -> Turn | None:
+    """The newest turn of a session."""
+    return next(_turns(db, "session_id = ? ORDER BY number DESC LIMIT 1", session_id), None)
 
 
 def running_turn(db: Database, session_id: str) -> Turn | None:

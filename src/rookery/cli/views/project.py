@@ -1,4 +1,4 @@
-"""How a new project looks, and the demo."""
+"""How a new project looks, Rookery in a person's own session, and the demo."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Cell, Fields, Paragraph, line, text
 from rookery.cli.views.doctor import findings
 from rookery.demo.stage import Scene
+from rookery.hooks.settings import Installed
 from rookery.ops.init import Initialised
 
 _WIDTH = 80
@@ -37,3 +38,14 @@ def scene(shown: Scene, _values: dict[str, Any]) -> list[Block]:
         blocks.append(Paragraph([line(("$ ", "dim"), one_line(shown.command, _WIDTH - 2))]))
     lines: list[Cell] = [row if len(row) <= _WIDTH else row[: _WIDTH - 1] + "…" for row in shown.output.splitlines()]
     return [*blocks, Paragraph(lines)] if lines else blocks
+
+
+def hooks_installed(hooks: Installed, _values: dict[str, Any]) -> list[Block]:
+    """Which hooks are there, and whether they call this Rookery."""
+    if not hooks.events:
+        return [text(f"No hooks of Rookery in {hooks.path}. `rook hooks install` puts them there.", "dim")]
+    state = ("in place", "good") if hooks.is_current else ("out of date: `rook hooks install` renews them", "bad")
+    return [
+        Paragraph([line("Hooks of Rookery are ", state), (hooks.path, "dim")]),
+        Paragraph([f"  {event}" for event in hooks.events]),
+    ]
