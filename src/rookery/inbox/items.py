@@ -78,7 +78,6 @@ def _crash(session: Broken) -> Item:
         about=_line(session.title),
         why=f"{session.outcome}: {_line(session.reason or 'no reason is known')}",
         since=session.ended_at,
-        urgency="high",
         commands=(f"rook sling{again}", f"rook inspect {session.agent}"),
         task_id=session.task_id,
     )
@@ -141,7 +140,6 @@ def _landing(entry: Stuck, base: str) -> Item:
         about=_line(entry.title or entry.branch),
         why=why,
         since=entry.updated_at,
-        urgency="high" if kind == model.CONFLICT else "normal",
         commands=commands,
         task_id=entry.task_id,
     )
@@ -156,7 +154,7 @@ def _idle(session: Idle) -> Item:
         id=session.id,
         who=session.agent,
         about=_line(session.title),
-        why="waits, and has asked no one and handed in nothing",
+        why="it has asked no one and handed in nothing, and nothing will wake it",
         since=session.since,
         commands=(nudge, look, f"rook stop {session.agent}"),
         task_id=session.task_id,

@@ -47,10 +47,9 @@ def look(ctx: Context, item: Item) -> Opened:
     if item.kind in (model.CRASH, model.IDLE):
         session = sessions.session(ctx.db, item.id)
         turns = sessions.turns(ctx.db, item.id)
-        last = turns[-1].last_words if turns else None
-        return Opened(
-            item, session.reason or item.why, output=last or "", worktree=session.worktree, branch=session.branch
-        )
+        text, output = session.reason or item.why, (turns[-1].last_words if turns else "") or ""
+        shown = "" if output in text else output
+        return Opened(item, text, output=shown, worktree=session.worktree, branch=session.branch)
     return Opened(item, item.why)
 
 
@@ -66,4 +65,5 @@ def _landing(ctx: Context, item: Item) -> Opened:
     text = entry.reason or item.why
     if item.kind == model.BASE:
         text += f"\n{way_out(entry.base)}"
-    return Opened(item, text, files=entry.files, output=entry.last_lines, log=entry.log, branch=entry.branch)
+    output = entry.last_lines or ("(it printed nothing)" if entry.log else "")
+    return Opened(item, text, files=entry.files, output=output, log=entry.log, branch=entry.branch)

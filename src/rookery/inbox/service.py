@@ -67,13 +67,13 @@ def snooze(ctx: Context, texts: Iterable[str], length: str) -> list[Item]:
 
 def _put_away(ctx: Context, texts: Iterable[str], until: str | None) -> list[Item]:
     state = ACKNOWLEDGED if until is None else SNOOZED
-    now = ctx.now()
+    now, actor = ctx.now(), ctx.actor
     with ctx.db.write() as db:
         items = _read(ctx, "")
         chosen = choose(items, texts)
         for item in chosen:
-            store.put_away(db, Mark(item.key, until, ctx.actor, now))
-            publish(db, f"inbox.{state}", item.key, {"until": until}, actor=ctx.actor, at=now)
+            store.put_away(db, Mark(item.key, until, actor, now))
+            publish(db, f"inbox.{state}", item.key, {"until": until}, actor=actor, at=now)
         for key in store.marks(db).keys() - {item.key for item in items}:
             store.forget(db, key)  # what it was about is settled
     return [item.replace(state=state, until=until) for item in chosen]
@@ -81,7 +81,7 @@ def _put_away(ctx: Context, texts: Iterable[str], until: str | None) -> list[Ite
 
 def reopen(ctx: Context, texts: Iterable[str]) -> list[Item]:
     """Let items that were put away be open again."""
-    now = ctx.now()
+    now, actor = ctx.now(), ctx.actor
     with ctx.db.write() as db:
         items = _read(ctx, "")
         chosen = choose(items, texts)
@@ -89,5 +89,5 @@ def reopen(ctx: Context, texts: Iterable[str]) -> list[Item]:
             if item.state == OPEN:
                 raise InvalidState(f"{item.handle} is not put away", hint="`rook inbox --all` shows what is")
             store.forget(db, item.key)
-            publish(db, "inbox.reopened", item.key, {}, actor=ctx.actor, at=now)
+            publish(db, "inbox.reopened", item.key, {}, actor=actor, at=now)
     return [item.replace(state=OPEN, until=None) for item in chosen]

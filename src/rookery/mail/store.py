@@ -17,7 +17,7 @@ from rookery.sessions.model import Session
 _COLUMNS = Message.field_names()
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in _COLUMNS) + " FROM messages m"
 _INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({marks(len(_COLUMNS))})"
-_URGENT_FIRST = (
+URGENT_FIRST = (
     "CASE m.priority "
     + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in enumerate(reversed(PRIORITIES)))
     + f" ELSE {len(PRIORITIES)} END"
@@ -115,7 +115,7 @@ def unread_ids(db: Database, recipient: str, limit: int = _CHUNK) -> list[str]:
 
 
 def _in_order(db: Database, condition: str, *values: object) -> list[str]:
-    sql = f"SELECT m.id FROM messages m WHERE {condition} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?"
+    sql = f"SELECT m.id FROM messages m WHERE {condition} ORDER BY {URGENT_FIRST}, m.seq DESC LIMIT ?"
     return _texts(db, sql, *values)
 
 

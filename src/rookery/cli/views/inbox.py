@@ -25,6 +25,8 @@ _NAMES = {
 _BAD = (model.ESCALATION, model.ACTION, model.BASE, model.CONFLICT, model.GATE, model.CRASH, model.ERROR)
 _MOST_FILES = 10
 _ABOUT_WIDTH = 100
+_ROUNDING = 59.0
+"""So that what was just snoozed for 2h is back in 2h, not in 1h."""
 
 
 def listing(result: Inbox, _values: dict[str, Any]) -> Iterator[Block]:
@@ -66,7 +68,7 @@ def _heading(item: Item, at: float) -> Line:
 
 def _state(item: Item, at: float) -> str:
     if item.state == SNOOZED and item.until is not None:
-        return f"snoozed, back in {length(seconds_of(item.until) - at)}"
+        return f"snoozed, back in {length(seconds_of(item.until) - at + _ROUNDING)}"
     return item.state
 
 
