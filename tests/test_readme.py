@@ -44,6 +44,9 @@ def clone(tmp_path: Path) -> Path:
     repo.mkdir()
     git(repo, "init", "-q", "-b", "main")
     git(repo, "commit", "-q", "--allow-empty", "-m", "Begin")
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "upstream")
+    git(repo, "remote", "add", "origin", str(tmp_path / "upstream"))
+    git(repo, "push", "-q", "-u", "origin", "main")
     return clone
 
 
@@ -63,6 +66,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         "HOME": os.environ["HOME"],
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "ROOKERY_PYTHON": str(venv / "bin/python"),
+        "GH_TOKEN": "not-a-token",
     }
 
 
