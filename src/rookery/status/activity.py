@@ -18,7 +18,7 @@ from rookery.events import store
 from rookery.events.model import Event, is_error
 from rookery.events.telemetry import Entry, Telemetry
 from rookery.ops.context import Context
-from rookery.sessions.log import describe
+from rookery.sessions.log import describe, explain
 
 EVENTS, TOOLS, ALL = "events", "tools", "all"
 """Where to read: the outbox, the telemetry, or both in the order of time."""
@@ -48,6 +48,8 @@ class Activity(Record):
     turn_id: str | None
     millis: int | None
     data: dict[str, Any]
+    why: str = ""
+    """Why a call was denied, or how it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def _to_activity(row: Row) -> Activity:
         turn_id = row.data.get("turn_id")
         return Activity(row.at, row.actor, row.type, _summary(row), failed, row.subject, turn_id, None, row.data)
     text = f"{row.name} {describe(row.data)}".strip() if row.name else describe(row.data)
-    return Activity(row.at, row.agent, row.kind, text, row.is_error, row.agent, row.turn_id, row.millis, row.data)
+    why = explain(row.data)
+    return Activity(row.at, row.agent, row.kind, text, row.is_error, row.agent, row.turn_id, row.millis, row.data, why)
 
 
 def open_telemetry(ctx: Context) -> AbstractContextManager[Telemetry | None]:
