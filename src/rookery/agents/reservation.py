@@ -85,6 +85,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             _check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
+            is_new = _check_worktree(db, name, path, branch)
             umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
             session = Session(
                 id=session_id,
@@ -102,7 +103,11 @@ def reserve(ctx: Context, request: Request) -> Session:
                 branch=branch,
                 base_commit=request.base_commit,
                 settings=request.settings.replace(
-                    is_new=not os.path.lexists(path), ends_with=role.ends_with, umask=umask, limits=shell_limits
+                    is_new=is_new,
+                    ends_with=role.ends_with,
+                    umask=umask,
+                    limits=shell_limits,
+                    replaced=(task.branch, task.start_commit),
                 ),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
@@ -195,6 +200,19 @@ def _find_name(db: Database, wanted: str | None, role: Role) -> str:
     if alive is not None:
         raise NameTaken(f"{wanted} is alive, at work on {alive.task_id}", hint="choose another --name")
     return wanted
+
+
+def _check_worktree(db: Database, name: str, path: str, branch: str) -> bool:
+    """True if the agent's worktree has yet to be made; raises NameTaken if an earlier agent's work is in its place."""
+    earlier = store.latest(db, name)
+    if not os.path.lexists(path):
+        return True
+    if earlier is not None and earlier.branch != branch:
+        raise NameTaken(
+            f"the worktree of an earlier {name} is still there, on {earlier.branch}",
+            hint=f"choose another --name, or `rook worktree clean {name}`: that saves what is in it and removes it",
+        )
+    return False
 
 
 def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | None:

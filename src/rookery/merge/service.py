@@ -52,7 +52,7 @@ def draft(
         raise InvalidInput(f"there is no branch {branch}", hint=hint)
     if branch == base:
         raise InvalidInput(f"{branch} cannot land on itself", hint="say --into another branch")
-    sessions = agents.sessions(merger.ctx.db, branch=branch)
+    sessions = agents.of_branch(merger.ctx.db, branch)
     session = sessions[-1] if sessions else None
     now = merger.ctx.now()
     if session is not None:

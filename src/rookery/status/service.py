@@ -15,7 +15,7 @@ from rookery.mail.store import count_unread
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.log import describe
-from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
+from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn, last_by
 from rookery.status.activity import open_telemetry
 from rookery.tasks import store as tasks
 
@@ -111,7 +111,7 @@ def status(
 ) -> list[AgentStatus]:
     """Every living agent; with `ended`, also the last session of those that have ended."""
     with ctx.db.read() as db:
-        sessions = {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
+        sessions = last_by("agent", store.sessions(db, alive=not ended, run_id=run_id))
         agents = _statuses(db, sessions.values())
     actions = _last_actions(ctx, [agent.session_id for agent in agents if agent.outcome is None])
     return [
@@ -156,7 +156,7 @@ def identity(ctx: Context, name: str) -> Identity:
     """What an agent has been and done, over all its sessions."""
     db = ctx.db
     find(db, name)
-    sessions = store.sessions(db, agent=name)
+    sessions = store.of_agent(db, name)
     titles = _titles(db, sessions)
     recent: list[dict[str, str | None]] = [
         {

@@ -31,6 +31,7 @@ from rookery.sessions.model import (
     COMPLETED,
     CRASHED,
     ENDED,
+    FAILED,
     TURN_DONE,
     TURN_FAILED,
     TURN_INTERRUPTED,
@@ -195,7 +196,11 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
     open_children = tasks.has_unfinished_children(db, task.id)
     is_unclear = work.has_unlanded is None or (role is not None and role.can_spawn and open_children)
     if session.outcome != COMPLETED or role is None or is_unclear:
-        lifecycle.release(db, task.id, author)
+        released = lifecycle.release(db, task.id, author).task
+        if session.outcome == FAILED and session.settings.replaced is not None:
+            # No work came of this attempt, so the one before it is again what may land.
+            branch, start_commit = session.settings.replaced
+            tasks.change(db, released, "task.branched", author, branch=branch, start_commit=start_commit)
     elif role.can_write or work.has_unlanded:
         lifecycle.submit(db, task, author, commit=work.commit)
     else:

@@ -133,6 +133,8 @@ def undo(ctx: Context, session: Session) -> str:
         discard_unfinished(ctx, session)
     except InvalidState as error:
         return f"{error.message}, so it and {branch} are kept"
+    if not session.settings.is_new:
+        return ""  # it is that of an earlier session
     tip = vcs.branch_tip(branch)
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left

@@ -78,7 +78,7 @@ def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
         return ""
     if task.assignee is not None and agents.living(db, task.assignee) is not None:
         return f"{task.assignee} is still at work"
-    last = agents.sessions(db, branch=entry.branch)[-1:]
+    last = agents.of_branch(db, entry.branch)[-1:]
     if last and last[0].outcome not in (None, FINISHED):
         return f"{last[0].agent} {last[0].outcome} before it was done"
     return ""

@@ -21,7 +21,7 @@ from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
 from rookery.merge.model import OPEN, OUTSIDE, UNDONE, Entry, Skipped
 from rookery.sessions import store as agents
-from rookery.sessions.model import COMPLETED, Session
+from rookery.sessions.model import COMPLETED, Session, last_by
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
 from rookery.tasks.scope import store as scope_store
@@ -100,7 +100,7 @@ def survey(merger: Merger, base: str) -> Survey:
     Queued work of an unfinished task has to be named to land.
     """
     db = merger.ctx.db
-    sessions = {session.branch: session for session in agents.sessions(db)}
+    sessions = last_by("branch", agents.sessions(db))
     entries = {entry.branch: entry for entry in store.select(db, states=OPEN, base=base)}
     task_ids = (*(session.task_id for session in sessions.values()), *(entry.task_id for entry in entries.values()))
     tasks_by_id = tasks.get_many(db, filter(None, task_ids))
