@@ -27,6 +27,7 @@ from rookery.worktrees import service as worktrees
 class Rebased(Record):
     """What became of a branch."""
 
+    PRINTS = "agent"
     agent: str
     branch: str
     base: str

@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "data": ("rookery.tasks.data_ops",),
     "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
     "sling": ("rookery.agents.ops",),
-    "stop": ("rookery.agents.ops",),
+    "stop": ("rookery.agents.stop_ops",),
     "nudge": ("rookery.agents.ops",),
     "interrupt": ("rookery.turns.interrupt_ops",),
     "status": ("rookery.status.ops",),

@@ -114,6 +114,7 @@ class Settings(Record):
 class Session(Record):
     """One session of an agent: from its sling to its end."""
 
+    PRINTS = "agent"
     HIDDEN = ("token_hash", "swept_at", "nudged")
     id: str
     agent: str

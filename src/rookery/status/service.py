@@ -28,6 +28,7 @@ _DOMAIN_DEPTH = 2
 class AgentStatus(Record):
     """One agent in a line."""
 
+    PRINTS = "agent"
     agent: str
     role: str
     state: str
@@ -60,6 +61,7 @@ _OF_SESSION = tuple(name for name in AgentStatus.field_names() if name in Sessio
 class Identity(Record):
     """An agent over all its sessions."""
 
+    PRINTS = "name"
     name: str
     roles: tuple[str, ...]
     sessions: int
@@ -75,6 +77,7 @@ class Identity(Record):
 class Metric(Record):
     """One session in numbers."""
 
+    PRINTS = "agent"
     agent: str
     role: str
     task_id: str | None
@@ -90,6 +93,7 @@ class Metric(Record):
 class RunReport(Record):
     """A run and its agents."""
 
+    PRINTS = "run"
     run: Run
     agents: tuple[AgentStatus, ...]
     dollars: float

@@ -38,6 +38,7 @@ class Snapshot(Record):
 class Restored(Record):
     """A worktree that was brought back to a turn."""
 
+    PRINTS = "agent"
     agent: str
     turn: int
     path: str

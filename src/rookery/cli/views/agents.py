@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rookery.agents.ops import Nudged, Stopped
+from rookery.agents.ops import Nudged
+from rookery.agents.several import Slung
+from rookery.agents.stop_ops import Stopped
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, named, text
 from rookery.cli.views.events import row
 from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
 from rookery.status.activity import Activity
@@ -31,8 +33,23 @@ _DOING_WIDTH = 60
 _TEXT_WIDTH = 160
 
 
-def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
-    """An agent that was started."""
+def slung(result: Slung, _values: dict[str, Any]) -> list[Block]:
+    """The agents that were started, and the tasks on which none was."""
+    if len(result.agents) == 1 and not result.failed:
+        return _one_slung(result.agents[0])
+    rows = [
+        ((session.agent, "bold"), session.role, named(session.task_id or ""), session.branch)
+        for session in result.agents
+    ]
+    blocks: list[Block] = [Table(("agent", "role", "task", "branch"), rows, stretch=3)] if rows else []
+    for failure in result.failed:
+        reason = text(failure.message, indent=2)
+        blocks += [text(f"not started: {one_line(failure.task, _TITLE_WIDTH)}", "bad"), reason]
+        blocks += [text(failure.hint, "dim", indent=2)] if failure.hint else []
+    return blocks
+
+
+def _one_slung(session: Session) -> list[Block]:
     title = line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work")
     fields: dict[str, Cell] = {
         "task": (session.task_id, "id"),
@@ -48,7 +65,12 @@ def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped."""
-    ended = [line((session.agent, "title"), f" has ended: {session.outcome}") for session in result.ended]
+    ended = [
+        line((session.agent, "title"), f" has ended: {session.outcome}" if session.outcome else f" is {session.state}")
+        for session in result.ended
+    ]
+    if not ended:
+        return [text("No agent was stopped.", "dim")]
     return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
 
 
