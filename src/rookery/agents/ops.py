@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Annotated
 
+from rookery.agents.attempts import find_start
 from rookery.agents.reservation import Request
 from rookery.agents.several import Slung, sling_next, sling_several
 from rookery.base.errors import InvalidInput
@@ -83,6 +84,9 @@ def sling(
     base: Annotated[
         str | None, Ref(BRANCHES), Doc("The branch or commit that it starts from (config: project.base).")
     ] = None,
+    from_: Annotated[
+        str | None, Ref(AGENTS), Doc("Continue the work of this earlier agent, also what it had not committed.")
+    ] = None,
     run: Annotated[
         str | None, Ref(RUNS), Doc("The run that it joins; by default it begins one, or is in that of its parent.")
     ] = None,
@@ -105,12 +109,21 @@ def sling(
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     ctx.react()  # an agent that a kill has left half made may hold the name or the task
+    start, source, base_commit = "", "", None
+    if from_ is not None:
+        if base is not None or next or new or len(set(task)) != 1:
+            raise InvalidInput(
+                "--from goes with one task, and without --base",
+                hint="`rook sling TASK --from NAME`, of an earlier agent",
+            )
+        earlier, start, source = find_start(ctx, task[0], from_)
+        base, base_commit = earlier.settings.base, earlier.base_commit
     base = base or ctx.config.project.base
     request = Request(
         task=None,
         role=role,
         caller=ctx.caller.name,
-        base_commit=ctx.vcs().base_commit(base),
+        base_commit=base_commit or ctx.vcs().base_commit(base),
         name=name,
         runtime=runtime or "",
         model=model or "",
@@ -129,6 +142,8 @@ def sling(
             max_agents=max_agents,
             instructions=instructions or "",
             base=base,
+            start=start,
+            source=source,
         ),
     )
     return sling_next(ctx, request, number or 1) if next else sling_several(ctx, request, task, is_new=new)

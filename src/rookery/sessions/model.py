@@ -106,6 +106,10 @@ class Settings(Record):
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
     """The path of its worktree was free when it was slung: what a killed sling leaves there is its own."""
+    start: str = ""
+    """The commit that its branch began at, if that holds the work of an earlier attempt; else empty."""
+    source: str = ""
+    """What that commit holds, for people."""
     replaced: tuple[str | None, str | None] | None = None
     """The branch that the task had before, and the commit that it began at: a sling that fails puts them back."""
 
@@ -152,6 +156,11 @@ class Session(Record):
     def is_alive(self) -> bool:
         """True until it has ended."""
         return self.state != ENDED
+
+    @property
+    def start_commit(self) -> str:
+        """The commit that its branch began at; what it has beyond `base_commit` is its own work."""
+        return self.settings.start or self.base_commit
 
     @property
     def terminal(self) -> str:

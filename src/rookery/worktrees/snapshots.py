@@ -95,7 +95,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
         if is_missing:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             if vcs.branch_tip(session.branch) is None:
-                vcs.create_branch(session.branch, session.base_commit)
+                vcs.create_branch(session.branch, session.start_commit)
             with marked_children(SLING, session.id):
                 vcs.add_checkout(path, session.branch)
     here = worktrees.check(path, project.config.vcs, branch=session.branch)

@@ -56,6 +56,7 @@ def _one_slung(session: Session) -> list[Block]:
         "run": (session.run_id, "id"),
         "answers to": session.parent,
         "branch": session.branch,
+        **({"starts from": session.settings.source} if session.settings.source else {}),
         "worktree": session.worktree,
         "runs on": f"{session.runtime}, {session.mode}",
     }
