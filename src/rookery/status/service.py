@@ -15,7 +15,7 @@ from rookery.mail.store import count_unread
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.log import describe
-from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn, last_by
+from rookery.sessions.model import COMPLETED, Hold, NoSuchAgent, Run, Session, Turn, last_by
 from rookery.status.activity import open_telemetry
 from rookery.tasks import store as tasks
 
@@ -49,6 +49,8 @@ class AgentStatus(Record):
     session_id: str
     sandbox: str
     """`bubblewrap` if it is in force, else why it is not."""
+    hold: Hold | None = None
+    """Who has paused it, or works in its place."""
     doing: str | None = None
     """What it did last, as far as it is known."""
 

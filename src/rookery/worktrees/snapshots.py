@@ -13,7 +13,7 @@ from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
+from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session, check_not_taken
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
@@ -84,6 +84,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     What is there now is saved first. Without `force`, a worktree with changes that are not committed is refused.
     """
     session = _idle(project, agent)
+    check_not_taken(session, actor)
     vcs = worktrees.open_repository(project)
     name = snapshot_name(agent, session.id, turn)
     commit = vcs.saved_refs(name).get(name)

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rookery.agents.hold_ops import Held
 from rookery.agents.ops import Nudged
 from rookery.agents.several import Slung
 from rookery.agents.stop_ops import Stopped
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, named, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, named, some, text
 from rookery.cli.views.events import row
-from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
+from rookery.sessions.model import (
+    BOOTING,
+    COMPLETED,
+    CRASHED,
+    FAILED,
+    PAUSED,
+    STOPPED,
+    SUPERSEDED,
+    TAKEN_OVER,
+    WAITING,
+    WORKING,
+    Session,
+)
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
@@ -23,6 +36,8 @@ _STATES: dict[str, Span] = {
     WAITING: ("◇", "note"),
     "stalled": ("!", "bad"),
     COMPLETED: ("●", "good"),
+    PAUSED: ("‖", "note"),
+    TAKEN_OVER: ("‖", "note"),
     STOPPED: ("⊘", "dim"),
     FAILED: ("✕", "bad"),
     CRASHED: ("✕", "bad"),
@@ -75,6 +90,20 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
 
 
+def held(result: Held, _values: dict[str, Any]) -> list[Block]:
+    """An agent that was paused or taken over, or goes on."""
+    name = result.agent
+    if result.hold is None:
+        fields: dict[str, Cell] = {"new commits": "\n".join(result.commits), "changed files": some(result.files, 5)}
+        return [Paragraph([line((name, "title"), " goes on")]), Fields(fields)]
+    title = line((name, "title"), f" is {result.hold.kind}; `rook handback {name}` lets it go on")
+    if result.hold.kind == PAUSED:
+        turn = f"turn {result.turn} is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        return [Paragraph([title]), *([text(turn, "dim")] if result.turn is not None else [])]
+    fields = {"worktree": result.worktree, "branch": result.branch, "terminal": " ".join(result.command)}
+    return [Paragraph([title]), Fields(fields)]
+
+
 def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
     """A reminder."""
     return [text(f"{result.agent} was reminded ({result.message_id})")]
@@ -94,7 +123,7 @@ def status(agents: list[AgentStatus], _values: dict[str, Any]) -> list[Block]:
 
 
 def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
-    shown = agent.outcome or agent.state
+    shown = agent.outcome or (agent.hold.kind if agent.hold is not None else agent.state)
     label = line(
         _STATES[shown],
         " ",
@@ -117,6 +146,7 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterato
     session, agent = result.session, result.status
     fields: dict[str, Cell] = {
         "state": session.outcome or session.state,
+        "held": f"{session.hold.kind} by {session.hold.by} since {session.hold.at}" if session.hold else "",
         "reason": one_line(session.reason or "", _TEXT_WIDTH),
         "task": line((session.task_id, "id"), f"  {one_line(agent.task_title or '')}"),
         "answers to": session.parent,
