@@ -24,10 +24,12 @@ _UNSEEN = (
 )
 """How many turns have ended, if the radar has seen fewer."""
 _NEEDED = (
-    "SELECT EXISTS (SELECT 1 FROM sessions s WHERE state NOT IN ('waiting', 'ended') AND (s.hold IS NULL OR s.reason IS NOT NULL "
-    "OR s.mode <> 'headless' OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running'))) "
+    "SELECT EXISTS (SELECT 1 FROM sessions s WHERE state NOT IN ('waiting', 'ended') AND (s.hold IS NULL "
+    "OR s.reason IS NOT NULL OR s.mode <> 'headless' "
+    "OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running'))) "
     "OR EXISTS (SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL) "
-    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL OR s.hold IS NULL AND ('lost' = "
+    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL "
+    "OR s.hold IS NULL AND ('lost' = "
     "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1) "
     "OR EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL "
     f"AND {WAKES} AND (s.mode = 'headless' OR m.seq > s.nudged))))) "
