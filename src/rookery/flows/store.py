@@ -94,7 +94,7 @@ def standings(db: Database) -> list[Standing]:
         "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0 "
         "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
     )
-    return [Standing(*row[:-1], is_held=bool(row[-1])) for row in rows]
+    return [Standing(*row[:-1]).replace(is_held=bool(row[-1])) for row in rows]
 
 
 def failures(db: Database) -> dict[str, Failure]:
