@@ -46,7 +46,7 @@ def play(stage: Stage) -> None:
     stage.say(
         "Nothing is lost: every turn of every agent can be looked at, also what the crashed one had not committed"
     )
-    stage.rook("agent", "snapshots", "mul")
+    stage.rook("worktree", "snapshots", "mul")
     stage.rook("worktree", "clean")
     stage.rook("doctor", "--category", "agents")
 
@@ -126,7 +126,7 @@ def _question(stage: Stage) -> str | None:
 
 
 def _outcome(stage: Stage, name: str) -> str | None:
-    outcome: str | None = next(agent["outcome"] for agent in stage.ask("status", "--all") if agent["agent"] == name)
+    outcome: str | None = next(agent["outcome"] for agent in stage.agents() if agent["agent"] == name)
     return outcome
 
 

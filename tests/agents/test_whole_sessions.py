@@ -43,7 +43,7 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     assert git(den.folder, "log", "-1", "--format=%an", "main") == "Test"
     row = den.rook.json("task", "get", task).data
     assert (row["state"], row["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{task}"))
-    snapshots = den.rook.json("agent", "snapshots", "bee").data
+    snapshots = den.rook.json("worktree", "snapshots", "bee").data
     assert [snapshot["turn"] for snapshot in snapshots] == [1]
     assert git(den.folder, "show", f"{snapshots[0]['commit']}:scratch.txt") == "not committed"
     costs = den.rook.json("costs").data["total"]
@@ -151,7 +151,7 @@ def test_however_a_child_dies_its_parent_gets_a_message(den: Den, steps: list[ob
     message = den.mail(type="worker_died")[0]
     assert (message["from"], message["to"], message["payload"]["agent"]) == ("rook", "queen", "bee")
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
-    snapshot = den.rook.json("agent", "snapshots", "bee").data[0]["commit"]
+    snapshot = den.rook.json("worktree", "snapshots", "bee").data[0]["commit"]
     assert git(den.folder, "show", f"{snapshot}:half.txt") == "half"
 
 
@@ -166,7 +166,7 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     refused = [ran.error for ran in done if ran.status]
     assert [error for error in refused if error["code"] != "cap_reached"] == []
     assert len(refused) == 20
-    assert len(den.rook.json("status").data) == 10
+    assert len(den.rook.json("status").data["agents"]) == 10
     assert len(list((den.folder / ".rookery/sessions").iterdir())) == 10
     den_branches = git(den.folder, "branch", "--list", "rook/*").splitlines()
     assert len(den_branches) == 10
@@ -174,7 +174,7 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     states = [task["state"] for task in den.rook.json("task", "list").data]
     assert (states.count("IN_PROGRESS"), states.count("PENDING")) == (10, 20)
 
-    for agent in den.rook.json("status").data:
+    for agent in den.rook.json("status").data["agents"]:
         assert den.rook("stop", agent["agent"], "--clean").status == 0
     den.assert_tidy(worktrees=0, branches=0)
 
@@ -186,7 +186,7 @@ def test_a_failing_setup_undoes_everything_and_says_why(den: Den) -> None:
     refused = den.rook.json("sling", task, "--name", "bee").error
     assert "7" in refused["message"]
     assert "no luck" in refused["message"]
-    assert den.rook.json("status").data == []
+    assert den.rook.json("status").data["agents"] == []
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
     den.assert_tidy(worktrees=0, branches=0)
 

@@ -303,6 +303,8 @@ class TaskTree(Record):
     PRINTS = "task"
     task: TaskView
     children: tuple[TaskTree, ...]
+    left_out: int = 0
+    """How many tasks under it are not in this tree."""
 
 
 @dataclass(frozen=True, slots=True)
