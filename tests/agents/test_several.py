@@ -49,7 +49,7 @@ def test_a_mistyped_id_refuses_them_all(den: Den) -> None:
         refused = den.rook.json("sling", task, wrong)
         assert refused.status in (1, 2), wrong
         assert refused.error
-    assert den.rook.json("status").data == []
+    assert den.rook.json("status").data["agents"] == []
     assert len(den.rook.json("task", "list").data) == 1
 
 
@@ -70,7 +70,7 @@ def test_words_that_contradict_each_other_are_refused(den: Den, words: tuple[str
     names = {"task": den.task("Task", _WAIT), "other": den.task("Other", _WAIT)}
     refused = den.rook.json("sling", *(word.format(**names) for word in words))
     assert refused.error["code"] == "invalid_input"
-    assert den.rook.json("status").data == []
+    assert den.rook.json("status").data["agents"] == []
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_two_who_take_the_next_never_get_the_same(den: Den) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: run_real_rook(den.folder, "sling", "--next", "-q"), range(4)))
     assert [ran.status for ran in done] == [0] * 4
-    assert {agent["task_id"] for agent in den.rook.json("status").data} == tasks
+    assert {agent["task_id"] for agent in den.rook.json("status").data["agents"]} == tasks
 
 
 @pytest.mark.slow
@@ -123,11 +123,11 @@ def test_quiet_prints_names_that_stop_accepts(den: Den) -> None:
 def test_stop_takes_several_names_and_an_unknown_one_stops_none(den: Den) -> None:
     den.rook("sling", *(den.task(f"Task {number}", _WAIT) for number in range(3)))
     assert den.rook.json("stop", "builder-1", "wasp").error["code"] == "no_such_agent"
-    assert len(den.rook.json("status").data) == 3
+    assert len(den.rook.json("status").data["agents"]) == 3
     stopped = den.rook.json("stop", "builder-1", "builder-2", "builder-1", "--clean").data
     assert [session["agent"] for session in stopped["ended"]] == ["builder-1", "builder-2"]
     assert len(stopped["cleaned"]) == 2
-    assert [agent["agent"] for agent in den.rook.json("status").data] == ["builder-3"]
+    assert [agent["agent"] for agent in den.rook.json("status").data["agents"]] == ["builder-3"]
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_stop_all_asks_first_and_an_agent_stops_only_those_below_it(den: Den) ->
     stop = [{"rook": ["stop", "--all", "--yes"]}]
     den.sling(den.task("Other epic", stop), "--role", "lead", "--name", "king")
     den.wait_for("king", "waiting")
-    assert {agent["agent"] for agent in den.rook.json("status").data} == {"bee", "queen", "drone", "king"}
+    assert {agent["agent"] for agent in den.rook.json("status").data["agents"]} == {"bee", "queen", "drone", "king"}
     stopped = den.rook.json("stop", "--all", "--yes").data["ended"]
     assert {session["agent"] for session in stopped} == {"bee", "queen", "drone", "king"}
     den.assert_no_process()

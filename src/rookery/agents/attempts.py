@@ -58,9 +58,8 @@ def find_start(ctx: Context, text: str, agent: str) -> tuple[Session, str, str]:
     saved = _find_saved(vcs, session, tip)
     if not saved:
         return session, tip, f"the branch of {agent}"
-    git = vcs.merging().store
-    tree = git.read("rev-parse", f"{saved}^{{tree}}").strip()
-    commit = git.commit_tree(tree, [tip], f"What {agent} had not committed\n\nTask: {task_id}\n")
+    merging = vcs.merging()
+    commit = merging.commit(merging.tree(saved), [tip], f"What {agent} had not committed\n\nTask: {task_id}\n")
     return session, commit, f"the branch of {agent}, and what it had not committed ({saved})"
 
 

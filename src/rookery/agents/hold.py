@@ -135,8 +135,8 @@ def _changes(ctx: Context, session: Session, hold: Hold) -> tuple[tuple[str, ...
     step = here.running_step()
     if step is not None:
         raise InvalidState(f"a {step} is under way in {session.worktree}", hint="finish or abort it first")
-    log = here.merging().store.read("log", "--format=%h %s", f"{hold.commit}..{commit}", "--")
-    commits = tuple(one_line(line, 100) for line in log.splitlines() if line)
+    messages = here.merging().own_messages([hold.commit], commit)
+    commits = tuple(f"{message.commit[:12]} {one_line(message.subject, 100)}" for message in messages)
     return commits, tuple(file.path for file in here.changed_files(hold.snapshot, snapshot))
 
 

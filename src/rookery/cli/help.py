@@ -50,6 +50,7 @@ ABOUT = {
     "merge": "Land branches on their base",
     "sync": "Update the base from its upstream, and push it",
     "gate": "List and run gates: commands that must pass before work lands",
+    "compare": "Compare the attempts at a task, and keep one",
     "radar": "Show overlapping branches",
     "loop": "Show what Rookery does by itself, and why",
     "events": "Show everything that has happened",

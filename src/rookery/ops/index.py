@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "merge": ("rookery.merge.ops",),
     "sync": ("rookery.remote.ops",),
     "gate": ("rookery.merge.gates.ops",),
+    "compare": ("rookery.merge.compare.ops",),
     "radar": ("rookery.merge.radar.ops",),
     "loop": ("rookery.flows.ops",),
     "events": ("rookery.status.event_ops",),
