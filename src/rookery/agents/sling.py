@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery.agents import continuation
+from rookery.agents.attempts import find_attempts
 from rookery.agents.reservation import Request, reserve
 from rookery.agents.siblings import find_siblings, tell_siblings
 from rookery.base.draft import write_whole
@@ -156,7 +157,10 @@ def instruct(ctx: Context, session: Session, siblings: Sequence[Sibling]) -> Non
     role = read_role(ctx.root, session.role)
     view = None if session.task_id is None else service.get(ctx.db, session.task_id)
     spec = _read_spec(ctx, session)
-    text = instructions.compose(session, role, root=ctx.root, view=view, spec=spec, siblings=siblings)
+    attempts = [] if session.task_id is None else find_attempts(ctx, session.task_id, without=session.id)
+    text = instructions.compose(
+        session, role, root=ctx.root, view=view, spec=spec, siblings=siblings, attempts=attempts
+    )
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
     write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS), text)

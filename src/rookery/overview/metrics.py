@@ -23,6 +23,7 @@ ALIVE = "alive"
 class Metric(Record):
     """One session in numbers."""
 
+    PRINTS = "agent"
     session_id: str
     agent: str
     role: str
@@ -67,6 +68,7 @@ class Summary(Record):
 class Metrics(Record):
     """Sessions, the newest first, and their sums."""
 
+    PRINTS = "sessions"
     sessions: tuple[Metric, ...]
     summary: Summary
 

@@ -15,7 +15,19 @@ from rookery.mail import store as mail_store
 from rookery.mail.model import Message
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, COMPLETED, ENDED, WAITING, WORKING, NoSuchAgent, Run, Session, Turn, last_by
+from rookery.sessions.model import (
+    BOOTING,
+    COMPLETED,
+    ENDED,
+    WAITING,
+    WORKING,
+    Hold,
+    NoSuchAgent,
+    Run,
+    Session,
+    Turn,
+    last_by,
+)
 from rookery.status.activity import open_telemetry
 from rookery.status.last_action import LastAction, last_action, of_screen
 from rookery.tasks import store as tasks
@@ -31,6 +43,7 @@ _DOMAIN_DEPTH = 2
 class AgentStatus(Record):
     """One agent in a line."""
 
+    PRINTS = "agent"
     agent: str
     role: str
     state: str
@@ -54,6 +67,8 @@ class AgentStatus(Record):
     since: str
     """When it came into its state."""
     ended_at: str | None
+    hold: Hold | None = None
+    """Who has paused it, or works in its place."""
     last: LastAction | None = None
     """What it did last, as far as it is known."""
 
@@ -66,6 +81,7 @@ _OF_SESSION = tuple(name for name in AgentStatus.field_names() if name in Sessio
 class Identity(Record):
     """An agent over all its sessions."""
 
+    PRINTS = "name"
     name: str
     roles: tuple[str, ...]
     sessions: int
@@ -81,6 +97,7 @@ class Identity(Record):
 class RunReport(Record):
     """A run and its agents."""
 
+    PRINTS = "run"
     run: Run
     agents: tuple[AgentStatus, ...]
     dollars: float
