@@ -46,7 +46,7 @@ def play(stage: Stage) -> None:
     stage.say(
         "Nothing is lost: every turn of every agent can be looked at, also what the crashed one had not committed"
     )
-    stage.rook("agent", "snapshots", "mul")
+    stage.rook("worktree", "snapshots", "mul")
     stage.rook("worktree", "clean")
     stage.rook("doctor", "--category", "agents")
 

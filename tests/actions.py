@@ -141,7 +141,7 @@ REFUSED = {
         *("task update {bee.task} --parent {ada.task}", "task update {bee.task} --parent none"),
         *("task create more", "task create more --parent {ada.task}", "task create more --parent {epic}"),
         *("learning add {ada.task} wrong", "learning delete {ada.learning}"),
-        *("worktree rebase ada", "worktree clean ada", "agent restore ada --turn 1", "vcs cleanup --delete"),
+        *("worktree rebase ada", "worktree clean ada", "worktree restore ada --turn 1", "vcs cleanup --delete"),
         *("group delete hive", "group add hive human", "group remove hive bee"),
         *(
             "spec write {bee.task} --body x",

@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("upkeep",),
     ("flows",),
     ("doctor",),
+    ("demo",),
     ("client",),
     ("cli",),
     ("mcp", "web", "tui"),

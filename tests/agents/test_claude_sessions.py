@@ -148,7 +148,34 @@ def test_a_tool_call_that_is_denied_is_recorded_once_and_with_the_reason(den: Cl
     (denied,) = den.records("bee", "denied")
     assert denied["data"]["input"]["command"].endswith("git push origin HEAD")
     assert denied["data"]["reason"]
+    for shown in (den.rook("logs", "bee").out.decode(), den.rook("inspect", "bee").out.decode()):
+        assert f"{denied['data']['reason']}\n" in shown
+        assert f"instead: {denied['data']['hint']}\n" in shown
     assert [record["data"]["ok"] for record in den.records("bee", "tool")] == [False, True]
+
+
+@pytest.mark.parametrize("where", ["--headless", "--tmux"])
+def test_the_model_and_the_person_see_the_reason_first(den: ClaudeDen, where: str) -> None:
+    den.sling(den.task("Try", [{"run": "git push origin HEAD"}, DONE]), "--name", "bee", where)
+    den.wait_for("bee", "completed")
+    (denied,) = den.records("bee", "denied")
+    results = [
+        block["content"]
+        for message in den.model.served[-1].request["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    first = results[0] if isinstance(results[0], str) else results[0][0]["text"]
+    assert first == f"rook: {denied['data']['reason']}\n  instead: {denied['data']['hint']}"
+
+
+def test_the_log_says_how_a_failed_call_of_rook_ended(den: ClaudeDen) -> None:
+    den.sling(den.task("Try", [{"run": "rook task get tsk_nothing"}, DONE]), "--name", "bee")
+    den.wait_for("bee", "completed")
+    log = den.rook("logs", "bee").out.decode()
+    assert "Exit code 1" in log
+    assert "error: 'tsk_nothing' is not a task id" in log
+    assert "hint: " in log
 
 
 def test_a_role_that_writes_nothing_has_no_tool_for_it(den: ClaudeDen) -> None:

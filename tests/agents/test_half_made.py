@@ -120,7 +120,7 @@ def test_a_worktree_that_a_killed_restoring_left_goes(den: Den) -> None:
     den.wait_for("bee", "completed")
     assert den.rook.json("worktree", "clean", "bee").data[0]["verdict"] == "removed"
     git(den.folder, "config", "filter.trap.smudge", _PARENTS + _KILLED["all"])
-    argv = rook_argv("agent", "restore", "bee", "--turn", "1")
+    argv = rook_argv("worktree", "restore", "bee", "--turn", "1")
     done = subprocess.run(argv, cwd=den.folder, env=child_environ({"ROOKERY_DAEMON": "off"}), check=False)
     assert done.returncode == -signal.SIGKILL
     git(den.folder, "config", "filter.trap.smudge", "cat")

@@ -116,10 +116,10 @@ def test_an_agent_whose_role_cannot_be_read_may_use_no_tool(rook: Rook) -> None:
 
 def test_an_agent_whose_role_cannot_be_read_still_ends_and_its_task_is_open_again(rook: Rook) -> None:
     agent = Agent(rook.folder, "bee")
-    for words in (("hook", "prompt"), ("mail", "send", "human", "--type", "worker_done", "--subject", "Done")):
+    for words in (("turn", "begin"), ("mail", "send", "human", "--type", "worker_done", "--subject", "Done")):
         assert rook(*words, env=agent.env).status == 0, words
     write_role(rook.folder, "builder", "extends: wizard")
-    assert rook("hook", "stop", env=agent.env).status == 0
+    assert rook("turn", "end", env=agent.env).status == 0
     (agent_row,) = everyone(rook.json("status", "--all").data)
     assert (agent_row["state"], agent_row["outcome"]) == ("ended", "completed")
     assert rook.json("task", "get", agent.task).data["state"] == "PENDING"

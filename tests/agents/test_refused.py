@@ -119,7 +119,7 @@ def test_what_reaches_beyond_the_work_is_for_people() -> None:
         "mail purge",
     ):
         assert {name for name in OPERATIONS if name.startswith(group)} <= {*OF_PEOPLE}, group
-    assert {"agent restore", "vcs cleanup", "worktree clean", "hooks uninstall"} <= {*OF_PEOPLE} <= {*BY_ROLE}
+    assert {"worktree restore", "vcs cleanup", "worktree clean", "hooks uninstall"} <= {*OF_PEOPLE} <= {*BY_ROLE}
 
 
 @pytest.mark.parametrize(("name", "command"), CASES)

@@ -43,7 +43,7 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     assert git(den.folder, "log", "-1", "--format=%an", "main") == "Test"
     row = den.rook.json("task", "get", task).data
     assert (row["state"], row["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{task}"))
-    snapshots = den.rook.json("agent", "snapshots", "bee").data
+    snapshots = den.rook.json("worktree", "snapshots", "bee").data
     assert [snapshot["turn"] for snapshot in snapshots] == [1]
     assert git(den.folder, "show", f"{snapshots[0]['commit']}:scratch.txt") == "not committed"
     costs = den.rook.json("costs").data["total"]
@@ -151,7 +151,7 @@ def test_however_a_child_dies_its_parent_gets_a_message(den: Den, steps: list[ob
     message = den.mail(type="worker_died")[0]
     assert (message["from"], message["to"], message["payload"]["agent"]) == ("rook", "queen", "bee")
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
-    snapshot = den.rook.json("agent", "snapshots", "bee").data[0]["commit"]
+    snapshot = den.rook.json("worktree", "snapshots", "bee").data[0]["commit"]
     assert git(den.folder, "show", f"{snapshot}:half.txt") == "half"
 
 

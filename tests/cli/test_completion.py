@@ -17,8 +17,8 @@ import pytest
 
 from conftest import Rook
 from rookery.cli.completion import SCRIPTS, SHELLS
+from rookery.cli.help import visible_groups
 from rookery.daemon.routing import THREAD, route
-from rookery.ops import index
 from support import child_environ
 
 Plan = tuple[Path, str, str]
@@ -49,7 +49,12 @@ def run_shell(words: list[str], folder: Path) -> str:
 
 
 def test_commands_options_and_choices_come_from_the_operations(rook: Rook) -> None:
-    assert offered(rook, "") == list(index.GROUPS)
+    assert offered(rook, "") == visible_groups()
+    assert not {"turn", "complete", "schema"} & {*offered(rook, "")}
+    assert offered(rook, "ps", "--wa") == offered(rook, "status", "--wa")
+    assert offered(rook, "log", "--fol") == ["--follow"]
+    assert offered(rook, "ls", "--state", "PENDING_") == ["PENDING_REVIEW"]
+    assert offered(rook, "agent", "dis") == ["discover"]
     assert offered(rook, "ep") == ["epic"]
     assert offered(rook, "task", "next") == ["next-ready"]
     assert set(offered(rook, "learning", "")) == {"add", "list", "search", "delete"}

@@ -12,7 +12,7 @@ import pytest
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config, section
 from rookery.runtimes import claude
-from rookery.runtimes.claude_folder import prepare
+from rookery.runtimes.claude_folder import HOOK_FILE, prepare
 from rookery.runtimes.hooks import MODULE
 from rookery.runtimes.model import Command, Launch
 
@@ -55,9 +55,11 @@ def test_both_ways_of_living_are_under_the_same_rules(tmp_path: Path) -> None:
 def test_every_file_that_names_our_hooks_is_among_its_settings(tmp_path: Path) -> None:
     """A sandboxed agent must not be able to change one."""
     claude.prepare(launch(tmp_path))
-    written = [path for path in (tmp_path / "session").rglob("*") if path.is_file() and MODULE in path.read_text()]
-    assert len(written) == len(claude.MODES)
-    assert {path.name for path in written} < set(claude.SETTINGS)
+    texts = {path.name: path.read_text() for path in (tmp_path / "session").rglob("*") if path.is_file()}
+    assert [name for name, text in texts.items() if MODULE in text] == [HOOK_FILE]
+    settings = {name for name, text in texts.items() if HOOK_FILE in text}
+    assert len(settings) == len(claude.MODES)
+    assert {*settings, HOOK_FILE} < set(claude.SETTINGS)
 
 
 def test_a_role_that_writes_nothing_loses_the_tools_for_it(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from rookery.runtimes.hooks import HOOKS, PRE_TOOL, hook_command
+from rookery.runtimes.hooks import HOOKS, PRE_TOOL, START, hook_command, hook_file
 
 
 def call(argv: tuple[str, ...], cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -24,18 +25,48 @@ def test_a_hook_that_cannot_start_stops_a_tool_and_nothing_else(event: str, tmp_
 
 @pytest.mark.slow
 def test_a_guard_without_an_answer_in_time_says_no(tmp_path: Path) -> None:
-    argv = hook_command(PRE_TOOL, "json.tool", seconds=1)
-    slow = argv[4].replace("from json.tool import main", "import time; main = lambda: time.sleep(60)")
-    done = call((*argv[:4], slow, *argv[5:]), tmp_path)
+    slow = Path(START).read_text().replace("SECONDS = 10", "SECONDS = 1")
+    start = tmp_path / "a" / "b" / "start.py"
+    start.parent.mkdir(parents=True)
+    start.write_text(slow)
+    (tmp_path / "sleeping.py").write_text("import time\n\ndef main():\n    time.sleep(60)\n")
+    done = call((sys.executable, "-I", "-S", str(start), "sleeping", PRE_TOOL), tmp_path)
     assert done.returncode == 2
     assert "in time" in done.stderr
 
 
-def test_the_module_gets_its_event_and_the_database_library(tmp_path: Path) -> None:
-    for name in ("rookery", "apsw", "json", "sitecustomize"):
+def test_nothing_is_taken_from_the_folder_that_it_is_called_in(tmp_path: Path) -> None:
+    for name in ("rookery", "apsw", "json", "sitecustomize", "posix"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from the folder')\n")
-    argv = hook_command("stop", "json.tool")
+    argv = hook_command("stop")
     assert os.path.isabs(argv[0])
-    inner = argv[4].replace("from json.tool import main", "import apsw, rookery; main = lambda: print(sys.argv)")
-    done = call((*argv[:4], inner, *argv[5:]), tmp_path)
-    assert (done.stdout, done.returncode) == ("['-c', 'stop']\n", 0), done.stderr
+    done = call(argv, tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def write_file(folder: Path, text: str) -> Path:
+    path = folder / "rook hook"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(("event", "status"), [(PRE_TOOL, 2), ("stop", 1)])
+def test_the_file_starts_the_same(event: str, status: int, tmp_path: Path) -> None:
+    file = write_file(tmp_path, hook_file("rookery.nothing_of_that_name"))
+    done = call(("/bin/sh", str(file), event), tmp_path)
+    assert done.returncode == status
+    assert "cannot start" in done.stderr
+
+
+@pytest.mark.parametrize("gone", ["START", "sys.executable"])
+@pytest.mark.parametrize(("event", "status"), [(PRE_TOOL, 2), ("stop", 1)])
+def test_the_file_lets_no_tool_through_when_rookery_was_moved(
+    gone: str, event: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"rookery.runtimes.hooks.{gone}", "/nowhere/it's here; exit 0")
+    file = write_file(tmp_path, hook_file())
+    done = call(("/bin/sh", str(file), event), tmp_path)
+    assert done.returncode == status
+    reason, way = done.stderr.splitlines()
+    assert "not installed any more" in reason
+    assert way.startswith("  instead: end your turn")

@@ -34,10 +34,12 @@ def cell(repo: Path, model: ModelServer) -> Iterator[Cell]:
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_a_life(cell: Cell, where: str) -> None:
     spoil = "import os; open(os.environ['CLAUDE_CONFIG_DIR'] + '/rook-" + where[2:] + ".json', 'w')"
+    spoil_hook = "import os; os.unlink(os.environ['CLAUDE_CONFIG_DIR'] + '/rook-hook')"
     steps = [
         {"edit": {"path": "work.txt", "text": "done\n"}},
         {"commit": "Work"},
         {"run": f'python3 -c "{spoil}"'},
+        {"run": f'python3 -c "{spoil_hook}"'},
         {"run": "git push origin HEAD"},
         DONE,
     ]
@@ -49,5 +51,7 @@ def test_a_life(cell: Cell, where: str) -> None:
     assert "pre-tool" in settings.read_text()
     log = cell.rook("logs", "bee", "--limit", "0", "--json").out.decode()
     assert "Read-only file system" in log
+    assert "Device or resource busy" in log
+    assert "hook_start.py" in (settings.parent / "rook-hook").read_text()
     assert "push" in log
     cell.assert_no_process()

@@ -150,7 +150,7 @@ def test_our_own_git_obeys_nothing_that_was_planted(site: Site) -> None:
     site.attacked({"rook": ["vcs", "status"]}, {"rook": ["vcs", "commit", "--message", f"; touch {site.canary}"]})
     rook = site.cell.rook
     rook("worktree", "list")
-    rook("agent", "snapshots", "bee")
+    rook("worktree", "snapshots", "bee")
     rook("vcs", "status", "-C", str(site.cell.worktree("bee")))
     rook("vcs", "diff", "-C", str(site.cell.worktree("bee")))
     rook("vcs", "status", "-C", str(site.cell.worktree("bee") / "evil"))

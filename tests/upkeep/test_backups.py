@@ -124,7 +124,7 @@ def test_agents_that_the_backup_has_alive_are_over(tmp_path: Path, monkeypatch: 
     restored = rook.json("restore", name, "--yes").data
     assert restored["stopped"] == ["ann"]
     assert restored["unknown_branches"] == ["rook/bob/other"]
-    [ann] = rook.json("status", "--all").data
+    [ann] = rook.json("status", "--all").data["ended"]
     assert (ann["state"], ann["outcome"]) == ("ended", "stopped")
 
 

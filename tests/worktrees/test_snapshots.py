@@ -167,9 +167,9 @@ def test_the_command_line_shows_worktrees_and_snapshots(
     take(ann, 1)
     for words, expected in (
         (["worktree", "list", "--size"], "rook/ann/task"),
-        (["agent", "snapshots", "ann"], "a"),
+        (["worktree", "snapshots", "ann"], "a"),
         (["worktree", "clean", "--dry-run"], "removable"),
-        (["agent", "restore", "ann", "--turn", "1", "--force"], "turn 1"),
+        (["worktree", "restore", "ann", "--turn", "1", "--force"], "turn 1"),
         (["worktree", "clean", "ann"], "git switch -c rescued-ann refs/rookery/rescue/ann/"),
         (["worktree", "clean"], "No worktrees"),
         (["worktree", "clean", "--json"], '"data"'),

@@ -13,7 +13,7 @@ from typing import Annotated
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.cli.help import ABOUT
+from rookery.cli.help import ABOUT, visible_groups
 from rookery.config.schema import keys
 from rookery.doctor.service import CATEGORIES
 from rookery.inbox.service import list_items
@@ -76,8 +76,10 @@ def complete(
 def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candidate]:
     _settings, words = read_globals(before)
     if not words:
-        yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*group) for group in ABOUT.items()))
+        groups = (Candidate(group, ABOUT[group]) for group in visible_groups())
+        yield from (_options(GLOBALS) if typed.startswith("-") else groups)
         return
+    words = index.expand(words)
     if words[0] not in index.GROUPS:
         return
     operation, length = index.find(words)

@@ -2,75 +2,140 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from rookery.base.call import stdout
 from rookery.base.errors import UsageError
-from rookery.ops import index
+from rookery.base.record import Record
+from rookery.ops import index, other_tools
 from rookery.ops.command_line import Globals, print_help
 from rookery.ops.operation import Op
 
 ABOUT = {
-    "init": "Make a project of this repository",
-    "task": "Plan and work through tasks",
-    "epic": "Milestones with a design",
-    "learning": "What agents and people learned on the way",
-    "mail": "Messages between agents and people",
-    "group": "Named groups that mail can be sent to",
-    "data": "Export and import everything",
-    "vcs": "Version control, git or jj alike",
+    "init": "Set up Rookery in this repository",
+    "task": "Create, change and finish tasks",
+    "epic": "Create and change epics: milestones with a design",
+    "learning": "Write down and find what was learned",
+    "mail": "Send and read messages",
+    "group": "Manage named groups of mail addresses",
+    "data": "Export and import all tasks",
+    "vcs": "Use version control, the same way for git and jj",
     "sling": "Start an agent on a task",
     "stop": "Stop an agent",
     "nudge": "Remind an agent",
-    "interrupt": "Interrupt what an agent is doing",
-    "status": "What every agent does",
-    "inbox": "What waits for you",
-    "inspect": "One agent at length",
-    "attach": "Go into an agent's terminal",
-    "agents": "Roles, and what each agent has done",
-    "spec": "Specifications of tasks",
-    "run": "Everything that was slung for one goal",
-    "feed": "What all agents do, live",
-    "logs": "What agents said and did",
-    "trace": "All that happened to an agent or a task",
-    "errors": "What went wrong",
-    "replay": "A run again from its beginning",
-    "costs": "What it cost",
-    "metrics": "Sessions of agents in numbers",
-    "guard": "What agents may do",
-    "hook": "What agents' programs call",
-    "hooks": "Rookery in your own agent session",
-    "prime": "What a session should know when it starts",
-    "agent": "What an agent did, turn by turn",
-    "worktree": "The worktrees of agents",
+    "interrupt": "Interrupt an agent's turn",
+    "status": "Show what every agent is doing",
+    "inbox": "Show what needs you, and the command that settles it",
+    "inspect": "Show one agent in detail",
+    "attach": "Open an agent's terminal",
+    "agents": "Show roles, and what each agent has done",
+    "spec": "Write and read specifications of tasks",
+    "run": "Show, complete or undo a run: all agents slung for one goal",
+    "feed": "Follow what all agents do, live",
+    "logs": "Show what agents said and did",
+    "trace": "Show everything that happened to an agent or a task",
+    "errors": "Show what went wrong",
+    "replay": "Show a run again from its beginning",
+    "costs": "Show what agents cost",
+    "metrics": "Show numbers for each session",
+    "guard": "Show what agents may do",
+    "hooks": "Connect your own Claude Code session to Rookery",
+    "prime": "Print what a session needs to know at its start",
+    "worktree": "List, clean, rebase and restore agents' worktrees",
     "merge": "Land branches on their base",
-    "sync": "Follow the base's upstream, and push to it",
-    "gate": "Commands that must pass before work lands",
-    "radar": "Which branches overlap while agents work",
-    "loop": "What Rookery does by itself, and why",
-    "events": "What has happened",
-    "config": "Settings and where they come from",
-    "env": "The environment that agents and gates get",
-    "daemon": "The process that serves this project's commands",
-    "doctor": "Check that everything is in order, and repair it",
+    "sync": "Update the base from its upstream, and push it",
+    "gate": "List and run gates: commands that must pass before work lands",
+    "radar": "Show overlapping branches",
+    "loop": "Show what Rookery does by itself, and why",
+    "events": "Show everything that has happened",
+    "config": "Show settings, and where each comes from",
+    "env": "Show or refresh the environment of agents and gates",
+    "daemon": "Manage the process that serves this project's commands",
+    "doctor": "Check the installation and the project, and repair them",
+    "bug-report": "Write a file with what a bug report needs",
     "backup": "Copy the project's database now",
     "restore": "List backups, or bring one back",
-    "clean": "See how large the state is, and reset parts of it",
-    "completion": "Completions for your shell",
-    "complete": "What completions ask for",
-    "schema": "JSON Schemas of every command, for programs",
+    "clean": "Show how large the state is, and reset parts of it",
+    "deinit": "Remove Rookery from this repository",
+    "demo": "See the main job in a minute, without a key",
+    "completion": "Print completions for your shell",
+    "complete": "Print what can be typed next, for completions",
+    "turn": "Begin or end a turn, for agents' programs",
+    "schema": "Print the JSON Schemas of commands, for programs",
 }
 
-_START = """\
-Rookery turns one repository and one goal into many coding agents that land their work safely.
 
-A first walk:
-  rook init                              make a project of this repository
-  rook epic create "Ship 1.0"            plan a milestone
-  rook task create "Write docs" --parent EPIC
-  rook task next-ready                   what to do next
-  rook task start TASK --checkout        work on a branch of its own
-  rook task submit --result "…"          hand it in, with its commit recorded
-  rook merge --all                       land it: that completes the task
+@dataclass(frozen=True, slots=True)
+class Section(Record):
+    """Commands that belong together. The overview describes `main` and only names `more`."""
+
+    title: str
+    main: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+
+SECTIONS = (
+    Section("Plan", ("init", "task", "epic"), ("spec", "learning")),
+    Section(
+        "Agents",
+        ("sling", "resume", "stop", "mail"),
+        (
+            *(
+                "agents",
+                "attach",
+                "edit",
+                "group",
+                "handback",
+                "interrupt",
+                "nudge",
+                "path",
+                "pause",
+                "prime",
+                "takeover",
+            ),
+            "worktree",
+        ),
+    ),
+    Section(
+        "Watch",
+        ("inbox", "status", "inspect", "logs", "costs"),
+        ("errors", "events", "feed", "metrics", "radar", "replay", "run", "trace"),
+    ),
+    Section("Land", ("diff", "review", "merge"), ("compare", "gate", "sync", "vcs")),
+    Section(
+        "Admin",
+        ("doctor", "config"),
+        (
+            *("backup", "bug-report", "clean", "completion", "daemon", "data", "deinit", "demo", "env", "guard"),
+            *("hooks", "loop", "restore"),
+        ),
+    ),
+    Section("Plumbing", (), ("complete", "schema", "turn")),
+)
+"""A place for every command, also for those that are not there yet."""
+_PLUMBING = SECTIONS[-1]
+_WIDTH = 80
+
+_OVERVIEW = """\
+Rookery runs many coding agents on one repository and lands their work safely.
+
+usage: rook COMMAND [--json] [-q] [-C DIRECTORY] …
 """
+_START = """
+To begin: rook init; rook task create "Write docs"; rook sling TASK; rook status
+"""
+
+
+def visible_groups() -> list[str]:
+    """The commands that are not plumbing, in the order of the help."""
+    return [name for section in SECTIONS if section is not _PLUMBING for name in present(section.main + section.more)]
+
+
+def present(names: Iterable[str]) -> list[str]:
+    """Those of the names that are commands."""
+    return [name for name in names if name in index.GROUPS]
 
 
 def show_help(words: list[str], settings: Globals) -> int:
@@ -79,35 +144,49 @@ def show_help(words: list[str], settings: Globals) -> int:
     wanted = [word for word in words if word not in ("--help", "-h")]
     asked = settings.help or len(words) > len(wanted)
     as_json = settings.json or "--json" in wanted
-    if not wanted:
+    if not wanted or wanted == ["--all"]:
         if as_json and not asked:
             raise UsageError("no command", hint="`rook --help` shows the commands")
-        _print_overview()
+        _print_overview(everything=bool(wanted))
         return 0
+    similar = other_tools.ours(wanted)
+    typed, wanted = wanted, index.expand(wanted)
     group, *rest = wanted
     if group not in index.GROUPS:
-        raise UsageError(f"no command {group!r}", hint=_nearest(group, list(index.GROUPS)))
+        raise UsageError(f"no command {typed[0]!r}", hint=_nearest(group, [*index.GROUPS, *index.ALIASES], similar))
     operations = index.load_group(group)
     operation, _ = index.find(wanted)
     if operation is not None:
         print_help(operation)
         return 0
     if rest and not rest[0].startswith("-"):
-        raise UsageError(
-            f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.partition(" ")[2] for op in operations])
-        )
+        verbs = [op.name.partition(" ")[2] for op in operations]
+        raise UsageError(f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], verbs, similar, group))
     if as_json and not asked:
         raise UsageError(f"{group} needs a command", hint=f"`rook {group} --help` shows them")
     _print_group(group, operations)
     return 0 if asked else 2
 
 
-def _print_overview() -> None:
-    print(_START, file=stdout())
-    print("Commands:", file=stdout())
-    for group in index.GROUPS:
-        print(f"  {group:<12} {ABOUT[group]}", file=stdout())
-    print("\n`rook COMMAND --help` tells more; `--json` works with every command.", file=stdout())
+def _print_overview(*, everything: bool) -> None:
+    out = stdout()
+    print(_OVERVIEW, end="", file=out)
+    for section in SECTIONS:
+        if section is _PLUMBING and not everything:
+            continue
+        described = present(section.main + section.more) if everything else present(section.main)
+        print(f"\n{section.title}", file=out)
+        for name in described:
+            print(f"  {name:<11} {ABOUT[name]}", file=out)
+        more = [] if everything else present(section.more)
+        if more:
+            print(
+                textwrap.fill(", ".join(more), _WIDTH, initial_indent="  more: ", subsequent_indent=" " * 8), file=out
+            )
+    print(_START, end="", file=out)
+    aliases = ", ".join(f"{alias} = {index.ALIASES[alias]}" for alias in index.SHOWN_ALIASES)
+    print(f"Aliases:  {aliases}", file=out)
+    print("`rook COMMAND --help` explains one command, `rook help --all` lists all of them.", file=out)
 
 
 def _print_group(group: str, operations: list[Op]) -> None:
@@ -117,8 +196,11 @@ def _print_group(group: str, operations: list[Op]) -> None:
         print(f"  rook {op.name:<{width}}  {op.summary}", file=stdout())
 
 
-def _nearest(word: str, words: list[str]) -> str:
+def _nearest(word: str, words: list[str], similar: str, group: str = "") -> str:
+    """What the word may mean: a command of ours that does what another tool calls so, or one that is spelled alike."""
+    if similar:
+        return f"perhaps `{similar}`"
     import difflib
 
     near = difflib.get_close_matches(word, words, 1)
-    return f"did you mean `{near[0]}`?" if near else "`rook --help` shows the commands"
+    return f"did you mean `{near[0]}`?" if near else f"`{f'rook {group}'.strip()} --help` shows the commands"

@@ -61,6 +61,8 @@ def main() -> "NoReturn":
 
 def _answer_here(message: bytes) -> None:
     """Answer the event in this process, and end it."""
+    if "site" not in sys.modules:  # we were started without it: nothing but ourselves could be imported
+        load("site").main()
     load("rookery.cli.hook_edge").main(message)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rookery.base.json import dumps
 from rookery.base.record import Record
 from rookery.sessions.model import Session
 
@@ -29,5 +30,15 @@ class Caller(Record):
 
 
 def refuse(reason: str, hint: str) -> Answer:
-    """Keep the tool from running, and tell the agent why and what to do instead."""
-    return Answer(DENIED, err=f"rook: {reason}" + (f"\n  instead: {hint}" if hint else ""))
+    """Keep the tool from running, and tell the agent why and what to do instead.
+
+    Programs that read the decision show it alone. Others take the status for it, and put their own words before ours.
+    """
+    text = f"rook: {reason}" + (f"\n  instead: {hint}" if hint else "")
+    return Answer(DENIED, decide("deny", text), text)
+
+
+def decide(decision: str, reason: str = "") -> str:
+    """The answer to a tool that a program is about to use: `allow`, `deny` or `ask`."""
+    output = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+    return dumps({"hookSpecificOutput": output | ({"permissionDecisionReason": reason} if reason else {})})

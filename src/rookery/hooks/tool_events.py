@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.errors import Refused
-from rookery.base.json import dumps
 from rookery.db.database import Database
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
+from rookery.hooks import model as answers
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.ops import model as callers
 from rookery.ops.operation import Op
@@ -38,11 +38,11 @@ def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]
     data: dict[str, Any] = {"input": arguments, "id": payload.get("tool_use_id")}
     if verdict.verdict == ALLOW:
         write_record(root, session, caller.turn_id, LogEntry("call", tool, data=data))
-        return Answer(out=_decision("allow"))
-    data |= {"verdict": verdict.verdict, "reason": verdict.reason, "rule": verdict.rule}
+        return Answer(out=answers.decide("allow"))
+    data |= {"verdict": verdict.verdict, "reason": verdict.reason, "hint": verdict.hint, "rule": verdict.rule}
     write_record(root, session, caller.turn_id, LogEntry("denied", tool, is_error=True, data=data))
     if verdict.verdict == ASK and session.mode == "tmux":
-        return Answer(out=_decision("ask", permissionDecisionReason=f"{verdict.reason}. {verdict.hint}"))
+        return Answer(out=answers.decide("ask", f"{verdict.reason}. {verdict.hint}"))
     return refuse(verdict.reason, verdict.hint)
 
 
@@ -82,8 +82,3 @@ def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bo
         change = {"path": inside, "change": tool.lower()}
         write_record(root, session, caller.turn_id, LogEntry("file", inside, data=change))
     return Answer()
-
-
-def _decision(decision: str, **more: str) -> str:
-    output = {"hookEventName": "PreToolUse", "permissionDecision": decision, **more}
-    return dumps({"hookSpecificOutput": output})

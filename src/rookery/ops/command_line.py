@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
 from rookery.base.record import Record
+from rookery.ops.index import aliases_of
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
 
 
@@ -154,8 +155,11 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
 
 
 def print_help(op: Op) -> None:
-    """Print the help of one operation, and which other commands begin with its words."""
+    """Print the help of one operation, its other words, and which other commands begin with its words."""
     stdout().write(build_parser(op).format_help())
+    aliases = [f"rook {alias}" for alias in aliases_of(op.name)]
+    if aliases:
+        stdout().write(f"\nalias: {', '.join(aliases)}\n")
     others = sorted(name for name in declared() if name.startswith(op.name + " "))
     if others:
         width = max(map(len, others))

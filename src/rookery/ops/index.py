@@ -37,10 +37,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.status.ops",),
     "guard": ("rookery.guard.ops",),
-    "hook": ("rookery.hooks.ops",),
     "hooks": ("rookery.hooks.ops",),
     "prime": ("rookery.hooks.ops",),
-    "agent": ("rookery.worktrees.ops",),
     "worktree": ("rookery.worktrees.ops", "rookery.merge.ops"),
     "merge": ("rookery.merge.ops",),
     "sync": ("rookery.remote.ops",),
@@ -52,17 +50,49 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "env": ("rookery.environment.ops",),
     "daemon": ("rookery.daemon.ops",),
     "doctor": ("rookery.doctor.ops",),
+    "bug-report": ("rookery.doctor.ops",),
     "backup": ("rookery.upkeep.ops",),
     "restore": ("rookery.upkeep.ops",),
     "clean": ("rookery.upkeep.ops",),
+    "deinit": ("rookery.upkeep.ops",),
+    "demo": ("rookery.demo.ops",),
     "completion": ("rookery.cli.completion",),
     "complete": ("rookery.cli.completion",),
+    "turn": ("rookery.hooks.turn_ops",),
     "schema": ("rookery.ops.schema_ops",),
 }
 
 
-ALIASES: dict[str, str] = {}
+ALIASES: dict[str, str] = {
+    "ls": "task list",
+    "ps": "status",
+    "log": "logs",
+    "kill": "stop",
+    "spawn": "sling",
+    # Earlier names. Programs of agents that run across an upgrade still call some of them.
+    "hook prompt": "turn begin",
+    "hook stop": "turn end",
+    "agent snapshots": "worktree snapshots",
+    "agent restore": "worktree restore",
+    "agent": "agents",
+}
 """Other words for a command: at most two for at most two. They are no commands of their own, and no page has them."""
+SHOWN_ALIASES = ("ls", "ps", "log", "kill", "spawn")
+"""Those that the help of all commands lists."""
+
+
+def expand(words: list[str]) -> list[str]:
+    """The words with the name of the command that they mean, where they begin with another word for it."""
+    for length in (2, 1):
+        name = ALIASES.get(" ".join(words[:length])) if len(words) >= length else None
+        if name is not None:
+            return [*name.split(), *words[length:]]
+    return words
+
+
+def aliases_of(name: str) -> list[str]:
+    """The other words for one command that people may use."""
+    return [alias for alias in SHOWN_ALIASES if ALIASES[alias] == name]
 
 
 def find(words: list[str]) -> tuple[Op | None, int]:
@@ -71,13 +101,9 @@ def find(words: list[str]) -> tuple[Op | None, int]:
     A group can be a command by itself (`rook merge`, `rook merge list`). Then a word after it that is no option and
     that it does not take is a mistyped command, not an argument.
     """
-    for length in (2, 1):
-        alias = ALIASES.get(" ".join(words[:length])) if len(words) >= length else None
-        if alias is not None:
-            meant = alias.split()
-            operation, taken = _find([*meant, *words[length:]])
-            return operation, taken - len(meant) + length if operation is not None else 0
-    return _find(words)
+    expanded = expand(words)
+    operation, taken = _find(expanded)
+    return operation, taken + len(words) - len(expanded) if operation is not None else 0
 
 
 def _find(words: list[str]) -> tuple[Op | None, int]:

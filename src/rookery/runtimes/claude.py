@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rookery.runtimes import model
-from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_name, settings_path
+from rookery.runtimes.claude_folder import HOOK_FILE, LOGINS, folder_of, read_login, settings_name, settings_path
 from rookery.runtimes.claude_folder import prepare as prepare
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line
@@ -26,7 +26,10 @@ INSTRUCTIONS = "CLAUDE.local.md"
 MODES: tuple[str, ...] = model.MODES
 INTERRUPT_KEY = "Escape"
 CREDENTIALS: tuple[str, ...] = (*LOGINS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_MODEL")
-SETTINGS: tuple[str, ...] = ("settings.json", "settings.local.json", *(settings_name(mode) for mode in MODES))
+SETTINGS: tuple[str, ...] = (
+    *("settings.json", "settings.local.json", HOOK_FILE),
+    *(settings_name(mode) for mode in MODES),
+)
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _BUSY = "esc to interrupt"

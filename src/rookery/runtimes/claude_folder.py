@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.config.environ import child_environ
 from rookery.config.project import make_state_folders
-from rookery.runtimes.hooks import HOOKS, Hook, hook_command
+from rookery.runtimes.hooks import HOOKS, MODULE, Hook, hook_command, hook_file
 from rookery.runtimes.model import HEADLESS, MODES, Launch
 
 PERSONAL_SETTINGS = os.path.join(".claude", "settings.local.json")
 """In a checkout: the settings of one person's own program, which are not committed."""
+HOOK_FILE = "rook-hook"
+"""The short command of all hooks."""
 LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
@@ -43,14 +46,22 @@ def settings_path(launch: Launch, mode: str) -> str:
 
 
 def prepare(launch: Launch) -> None:
-    """Write what the program needs, and keep what it remembers. The settings may name another command for its hooks."""
-    command: Callable[[str], tuple[str, ...]] = launch.settings.get("hook_command", hook_command)
+    """Write what the program needs, and keep what it remembers. The settings may name another module for its hooks."""
     folder = folder_of(launch)
     make_state_folders(folder)
+    file = os.path.join(folder, HOOK_FILE)
+    write_whole(file, hook_file(launch.settings.get("hook_module", MODULE)), mode=0o600)
+    # By its shell: the folder may be on a disk from which nothing can be executed.
+    short = partial(_call_file, file)
+    command: Callable[[str], tuple[str, ...]] = launch.settings.get("hook_command", short)
     for mode in MODES:
         _write(settings_path(launch, mode), compose_settings(mode, command))
     remembered = os.path.join(folder, ".claude.json")
     _write(remembered, _read(remembered) | _answers(launch))
+
+
+def _call_file(path: str, event: str) -> tuple[str, ...]:
+    return ("/bin/sh", path, event)
 
 
 def compose_settings(mode: str, command: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:

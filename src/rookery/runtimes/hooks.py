@@ -1,4 +1,4 @@
-"""The command that an agent's program calls at its events: one absolute argument list, the same for every runtime.
+"""The command that an agent's program calls at its events, the same for every runtime.
 
 It runs at every tool call, so it starts the interpreter without `site`, and without anything from the user's Python or
 the current folder. Programs allow a tool when the hook fails or is slow. So `pre-tool` refuses it when the hook cannot
@@ -8,9 +8,9 @@ start, and when it has no answer in time, long before the program would stop wai
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from rookery.base.record import Record
 
@@ -53,43 +53,33 @@ HOOKS: tuple[Hook, ...] = (
     Hook(NOTIFICATION, 10),
 )
 """Every headless turn resumes its conversation, so only one that was compacted is reminded of what it may have lost.
-A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
+A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within 10 s."""
 
-PRE_TOOL_SECONDS = 10
+START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "client", "hook_start.py")
+"""The script that starts the module: an interpreter without `site` finds nothing by itself."""
 
-# Exit status 2 is the only one that keeps a tool from running; for other events it means other things.
-# `_signal`, because `signal` loads enum. os._exit is found in posix, which is loaded anyway.
-_START = (
-    "import sys, posix, _signal\n"
-    "def refuse(*_):\n"
-    "    posix.write(2, b'rook: the hook had no answer in time')\n"
-    "    posix._exit(2)\n"
-    "if sys.argv[2] == {pre_tool!r}:\n"
-    "    _signal.signal(_signal.SIGALRM, refuse)\n"
-    "    _signal.alarm({seconds})\n"
-    "sys.path += sys.argv.pop(1).split({separator!r})\n"
-    "try:\n"
-    "    from {module} import main\n"
-    "    status = main()\n"
-    "except SystemExit:\n"
-    "    raise\n"
-    "except BaseException as error:\n"
-    "    sys.stderr.write(f'rook: the hook cannot start: {{error}}\\n')\n"
-    "    sys.stderr.flush()\n"
-    "    posix._exit(2 if sys.argv[1] == {pre_tool!r} else 1)\n"
-    "sys.exit(status)\n"
-)
+# The interpreter may be gone, with its virtual environment: a program that cannot start its hook does not say why.
+# Exit status 2 keeps a tool from running.
+_FILE = """\
+#!/bin/sh
+# Written by Rookery: what the agent's program calls at its events.
+if [ -x {python} ] && [ -r {start} ]; then
+  exec {python} -I -S {start} {module} "$@"
+fi
+echo "rook: Rookery is not installed any more at" {home} >&2
+echo "  instead: end your turn; a person has to install it there again, or sling the task again" >&2
+[ "$1" = {pre_tool} ] && exit 2
+exit 1
+"""
 
 
-def hook_command(event: str, module: str = MODULE, seconds: int = PRE_TOOL_SECONDS) -> tuple[str, ...]:
-    """What to run at the event, as an absolute argument list; `pre-tool` has so many seconds."""
-    code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL, seconds=seconds)
-    return (sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
+def hook_command(event: str, module: str = MODULE) -> tuple[str, ...]:
+    """What to run at the event, as an absolute argument list."""
+    return (sys.executable, "-I", "-S", START, module, event)
 
 
-def _libraries() -> list[str]:
-    """The folders of Rookery and its database library; without `site` Python does not know them."""
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    spec = find_spec("apsw")
-    packages = [os.path.dirname(os.path.dirname(spec.origin))] if spec is not None and spec.origin else []
-    return list(dict.fromkeys([home, *packages]))
+def hook_file(module: str = MODULE) -> str:
+    """A shell script that does the same for the event that is its argument: programs show the command of a hook."""
+    words = {"python": sys.executable, "start": START, "home": os.path.dirname(os.path.dirname(START))}
+    quoted = {name: shlex.quote(word) for name, word in words.items()}
+    return _FILE.format(**quoted, module=module, pre_tool=PRE_TOOL)

@@ -16,6 +16,7 @@ from rookery.events.redact import redact_all
 
 LONGEST = 20_000
 _LINE_WIDTH = 300
+_LAST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ def append(folder: str, record: dict[str, Any]) -> None:
     """Add an entry, with its time and whose it is, to the session's two files."""
     mark = "! " if record["is_error"] else ""
     text = f"{mark}{record['kind']:<6} {record['name']} {one_line(describe(record['data']), _LINE_WIDTH)}"
+    why = explain(record["data"])
+    text += f"  [{one_line(why, _LINE_WIDTH)}]" if why else ""
     for name, line in ((layout.SESSION_EVENTS, dumps(record)), (layout.SESSION_LOG, f"{record['at']}  {text}")):
         handle = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with open(handle, "wb", buffering=0) as file:
@@ -48,6 +51,20 @@ def describe(data: dict[str, Any]) -> str:
     if isinstance(values, dict):
         return ", ".join(f"{key}={value}" for key, value in values.items())
     return str(values)
+
+
+def explain(data: dict[str, Any]) -> str:
+    """Why a call was denied, and what to do instead; or how a failed one ended. Empty for all others."""
+    if data.get("verdict"):
+        hint = data.get("hint")
+        return f"{data.get('reason', '')}\ninstead: {hint}" if hint else str(data.get("reason", ""))
+    if data.get("ok") is not False:
+        return ""
+    status, output = data.get("status"), data.get("output")
+    first, *rest = (output if isinstance(output, str) else dumps(output)).strip().splitlines() or ["no output"]
+    # The first line names the exit status where the program tells it; what went wrong stands at the end.
+    lines = [first, *rest] if len(rest) <= _LAST_LINES else [first, "…", *rest[-_LAST_LINES:]]
+    return "\n".join([f"exit status {status}", *lines] if status else lines)
 
 
 def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def inspect(
 ) -> Iterator[Inspection | Activity]:
     """Show one agent at length: its task, turns, tool calls, and its screen if it has one."""
     session = service.find(ctx.db, name)
-    status = next(agent for agent in service.status(ctx, ended=True) if agent.agent == name)
+    [status] = service.status(ctx, ended=True, agent=name)
     children = tuple(child.agent for child in store.sessions(ctx.db, alive=True, parent=name))
     turns = tuple(store.turns(ctx.db, session.id))
     yield Inspection(status, session, turns, children, _screen(ctx, session))

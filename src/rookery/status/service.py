@@ -114,15 +114,22 @@ class Inspection(Record):
 
 
 def status(
-    ctx: Context, *, ended: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+    ctx: Context,
+    *,
+    ended: bool = False,
+    run_id: str | None = None,
+    agent: str | None = None,
+    screens: Mapping[str, str] | None = None,
 ) -> list[AgentStatus]:
-    """Every living agent; with `ended`, also the last session of those that have ended."""
-    return describe(ctx, list(sessions_by_agent(ctx.db, ended=ended, run_id=run_id).values()), screens)
+    """Every living agent, or one; with `ended`, also the last session of those that have ended."""
+    return describe(ctx, list(sessions_by_agent(ctx.db, ended=ended, run_id=run_id, agent=agent).values()), screens)
 
 
-def sessions_by_agent(db: Database, *, ended: bool = False, run_id: str | None = None) -> dict[str, Session]:
-    """The present session of each agent; with `ended`, also the last one of those that have ended."""
-    return {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
+def sessions_by_agent(
+    db: Database, *, ended: bool = False, run_id: str | None = None, agent: str | None = None
+) -> dict[str, Session]:
+    """The present session of each agent, or of one; with `ended`, also the last one of those that have ended."""
+    return {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id, agent=agent)}
 
 
 def ended_since(db: Database, at: str, alive: Collection[str]) -> dict[str, Session]:

@@ -301,6 +301,8 @@ class TaskTree(Record):
 
     task: TaskView
     children: tuple[TaskTree, ...]
+    left_out: int = 0
+    """How many tasks under it are not in this tree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 
-DAILY, MANUAL, BEFORE_RESTORE, BEFORE_DEINIT = "daily", "manual", "before-restore", "before-deinit"
-KINDS = (DAILY, MANUAL, BEFORE_RESTORE, BEFORE_DEINIT)
+DAILY, MANUAL, BEFORE_RESTORE = "daily", "manual", "before-restore"
+KINDS = (DAILY, MANUAL, BEFORE_RESTORE)
 BEFORE_MIGRATION = "before-migration"
 
 
@@ -20,7 +20,7 @@ class Backup(Record):
     at: str
     """When it was made."""
     kind: str
-    """`daily`, `manual`, `before-restore`, `before-deinit` or `before-migration`."""
+    """`daily`, `manual`, `before-restore` or `before-migration`."""
     size: int
     schema: int | None
     """The version of its tables; None if the file is no database."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from rookery.base.clock import parse_duration
 from rookery.base.errors import InvalidInput, Refused, UsageError
 from rookery.ops.context import Context
-from rookery.ops.operation import NOTHING, PROCESS, Doc, op
+from rookery.ops.operation import FILE, NOTHING, PROCESS, Doc, op
 from rookery.upkeep import backups
-from rookery.upkeep.model import MANUAL, Backup, Cleanup, Part, Restoration
+from rookery.upkeep.deinit import Deinit
+from rookery.upkeep.model import MANUAL, Backup, Cleanup, Part, Removal, Restoration
 from rookery.upkeep.parts import PARTS, Sweeper
 
 YesFlag = Annotated[bool, Doc("Do not ask.")]
@@ -81,6 +83,31 @@ def clean(
     if not yes and not ctx.confirm(plan, "Remove all this?"):
         raise Refused("nothing was removed", code="declined")
     return Cleanup(tuple(_remove(sweeper, part) for part in parts), is_done=True)
+
+
+@op("deinit", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="upkeep.removal")
+def deinit(
+    ctx: Context,
+    *,
+    keep_backup: Annotated[str | None, FILE, Doc("Copy the database to this file first.")] = None,
+    force: Annotated[bool, Doc("Stop agents that are alive, and do it though work has not landed.")] = False,
+    dry_run: Annotated[bool, Doc("Only show what would be removed.")] = False,
+    yes: YesFlag = False,
+) -> Removal:
+    """Remove Rookery from a repository: `.rookery`, the worktrees, the daemon, and the hooks of your own session.
+
+    Branches stay, and so does what is kept under `refs/rookery`; what was not committed in a worktree is saved there.
+    Files of `.rookery` that are committed stay too. Refused while agents are alive, or while work has not landed.
+    """
+    remover = Deinit(ctx, None if keep_backup is None else os.path.normpath(os.path.join(ctx.cwd, keep_backup)), force)
+    plan = remover.plan()
+    if dry_run:
+        return plan
+    remover.check(plan)
+    _check_can_ask(ctx, yes, "rook deinit --yes")
+    if not yes and not ctx.confirm(plan, "Remove all this?"):
+        raise Refused("nothing was removed", code="declined")
+    return remover.remove(plan)
 
 
 def _remove(sweeper: Sweeper, part: Part) -> Part:

@@ -41,13 +41,13 @@ def clean(
     return Cleaner(ctx, ignored, force, dry_run, ctx.actor).clean(name, completed=completed, everything=all)
 
 
-@op("agent snapshots", needs="agent.read", view="worktrees.snapshots")
+@op("worktree snapshots", needs="agent.read", view="worktrees.snapshots")
 def snapshots(ctx: Context, name: Annotated[str, Ref(AGENTS), Doc("The agent.")]) -> list[Snapshot]:
     """List the snapshots of an agent's worktree, one for each turn, with what each turn changed."""
     return list_snapshots(ctx, name)
 
 
-@op("agent restore", needs="worktree.write", long=True, touches=PROCESS, view="worktrees.restored")
+@op("worktree restore", needs="worktree.write", long=True, touches=PROCESS, view="worktrees.restored")
 def restore(
     ctx: Context,
     name: Annotated[str, Owns(AGENTS), Doc("The agent.")],

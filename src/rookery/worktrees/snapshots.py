@@ -87,7 +87,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     name = snapshot_name(agent, session.id, turn)
     commit = vcs.saved_refs(name).get(name)
     if commit is None:
-        raise NotFound(f"{agent} has no snapshot of turn {turn}", hint=f"`rook agent snapshots {agent}` lists them")
+        raise NotFound(f"{agent} has no snapshot of turn {turn}", hint=f"`rook worktree snapshots {agent}` lists them")
     path = worktrees.path_of(project.root, agent)
     with alone(project.root):  # one that is just being made looks as if it were left unfinished
         is_missing = not os.path.lexists(path)

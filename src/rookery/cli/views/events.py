@@ -12,6 +12,7 @@ from rookery.status.activity import Activity
 
 _DETAIL_WIDTH = 120
 _TEXT_WIDTH = 160
+_INDENT = 10
 _UNINTERESTING = ("updated_at",)
 
 
@@ -26,14 +27,15 @@ def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
             (one_line(result.text, _TEXT_WIDTH), style),
             (f"  {result.millis} ms" if result.millis else "", "dim"),
         )
-    else:
-        shown = line(
-            (result.at, "dim"),
-            f"  {result.type:<18} ",
-            (result.subject, "id"),
-            (f"  {result.actor}  ", "note"),
-            (_detail(result.data), "dim"),
-        )
+        why = [(one_line(row, _TEXT_WIDTH), "bad") for row in result.why.splitlines()]
+        return [Paragraph([shown]), *([Paragraph(why, indent=_INDENT)] if why else [])]
+    shown = line(
+        (result.at, "dim"),
+        f"  {result.type:<18} ",
+        (result.subject, "id"),
+        (f"  {result.actor}  ", "note"),
+        (_detail(result.data), "dim"),
+    )
     return [Paragraph([shown])]
 
 

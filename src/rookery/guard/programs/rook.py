@@ -16,7 +16,7 @@ from rookery.guard.command import MAIN, WHILE, Shell, Word, names
 from rookery.guard.judge import Judge
 from rookery.guard.ownership import changes_checkout
 from rookery.guard.permits import check_acts_itself
-from rookery.ops import index
+from rookery.ops import index, other_tools
 from rookery.ops.command_line import Globals, HelpAsked, read_globals, read_words
 from rookery.ops.operation import FLAG, TEXT, Op
 from rookery.roles.permissions import OWN
@@ -38,6 +38,7 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
         return
     if not words[0].known:
         judge.deny_unknown("rook's command")
+    words = _expand(words)
     operation, rest = _find(judge, words)
     if operation is not None:
         values = None if settings.help else _read(judge, operation, rest, settings)
@@ -74,11 +75,20 @@ def _may_be_elsewhere(text: str) -> bool:
     return text.startswith("-") and not _PLACES.isdisjoint(text)
 
 
+def _expand(words: list[Word]) -> list[Word]:
+    """The words with the command's own name, where they begin with another one."""
+    first = [word.text for word in words[:2] if word.known]
+    expanded = index.expand(first)
+    return words if expanded == first else [*map(Word, expanded), *words[len(first) :]]
+
+
 def _find(judge: Judge, words: list[Word]) -> tuple[Op | None, list[Word]]:
     """The operation that is called, and the words behind its name; None for a group alone, which shows its help."""
     group, second = words[0].text, words[1] if len(words) > 1 else Word("")
     if group not in index.GROUPS:
-        judge.deny("rook", f"there is no `rook {group}` for agents", "`rook --help` lists the commands")
+        similar = other_tools.ours([group])
+        hint = f"perhaps `{similar}`" if similar else "`rook --help` lists the commands"
+        judge.deny("rook", f"there is no `rook {group}`", hint)
     if not second.known and any(" " in operation.name for operation in index.load_group(group)):
         judge.deny_unknown("rook's command")
     operation, length = index.find([word.text for word in words[:2] if word.known])

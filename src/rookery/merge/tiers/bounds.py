@@ -29,13 +29,13 @@ def main() -> int:
         reason = judge(json.load(sys.stdin), child_environ().get(FOLDER, ""))
     except Exception as error:
         reason = f"it cannot be judged: {error}"
+    decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny" if reason else "allow"}
     if reason:
+        decision["permissionDecisionReason"] = f"rook: {reason}"
         sys.stderr.write(f"rook: {reason}\n")
-        return _DENIED
     # No person is there who could be asked.
-    allowed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
-    sys.stdout.write(json.dumps({"hookSpecificOutput": allowed}) + "\n")
-    return 0
+    sys.stdout.write(json.dumps({"hookSpecificOutput": decision}) + "\n")
+    return _DENIED if reason else 0
 
 
 def judge(call: Any, folder: str) -> str:

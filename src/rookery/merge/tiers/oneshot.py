@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from rookery.base.draft import unique
@@ -31,7 +30,6 @@ from rookery.merge.resolve import loss
 from rookery.merge.tiers import bounds, spending
 from rookery.merge.tiers.agent_runner import Order
 from rookery.merge.tiers.case import Case, is_text, sides_of, why_unfinished
-from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.model import Launch, Runtime
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import journal
@@ -163,7 +161,7 @@ def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> La
         with open(instructions, "w", encoding="utf-8") as file:
             file.write(_instructions(merger.ctx.root))
         git_scratch.hide(place.folder, [ignore_line(runtime.INSTRUCTIONS)])
-    judge = partial(hook_command, module="rookery.merge.tiers.bounds")
+    judge = bounds.__name__
     launch = Launch(
         agent="merger",
         role="merger",
@@ -171,7 +169,7 @@ def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> La
         folder=private,
         model=merger.ctx.config.merge.model or merger.ctx.config.agents.model,
         runtime_session=None,
-        settings=section(merger.ctx.config, runtime.NAME) | {"instructions": instructions, "hook_command": judge},
+        settings=section(merger.ctx.config, runtime.NAME) | {"instructions": instructions, "hook_module": judge},
         task_id=case.entry.task_id,
         environ=Environment(place.env),
     )

@@ -68,16 +68,16 @@ def _serve_terminal(options: argparse.Namespace) -> int:
         while (text := read_prompt()) is not None and text.strip() != "/exit":
             sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
             sys.stdout.flush()
-            _call_hook("prompt", {"prompt": text}, options)
+            _call_hook("begin", {"prompt": text}, options)
             status = _take_turn(options, voice)
-            _call_hook("stop", {"status": status}, options)
+            _call_hook("end", {"status": status}, options)
     return 0
 
 
 def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace) -> None:
     """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. A failure stops nothing."""
     data = {"hook_event_name": name, "cwd": options.worktree, **fields}
-    run([*rook_command(), "hook", name], cwd=options.worktree, stdin=json.dumps(data), check=False)
+    run([*rook_command(), "turn", name], cwd=options.worktree, stdin=json.dumps(data), check=False)
 
 
 if __name__ == "__main__":

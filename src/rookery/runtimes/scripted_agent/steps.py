@@ -182,7 +182,9 @@ def use_tool(agent: Agent, name: str, tool_input: dict[str, Any], argv: list[str
     done = run(argv, cwd=agent.worktree, timeout=_LONGEST, check=False)
     output = (done.stdout + done.stderr).encode("utf-8", "replace").decode()
     duration = round((time.monotonic() - begun) * 1000)
-    agent.voice.tell("tool", name=name, input=tool_input, ok=done.ok, output=output[-_OUTPUT:], duration_ms=duration)
+    failed = {} if done.ok else {"status": done.status}
+    output = output[-_OUTPUT:]
+    agent.voice.tell("tool", name=name, input=tool_input, ok=done.ok, output=output, duration_ms=duration, **failed)
 
 
 def _wants(what: str, fits: Callable[[Any], bool]) -> Rule:

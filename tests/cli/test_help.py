@@ -1,0 +1,124 @@
+"""Help in groups, other words for commands, and hints for what people know from other tools."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from actions import Scene, ask_hook, ask_shell_hook, make_scene
+from conftest import Rook
+from rookery.cli.help import ABOUT, SECTIONS
+from rookery.hooks.model import DENIED
+from rookery.ops import index
+from rookery.ops.other_tools import OTHERS
+
+
+def text(rook: Rook, *words: str) -> str:
+    return rook(*words).out.decode()
+
+
+def test_every_command_has_one_place_in_the_help() -> None:
+    places = Counter(name for section in SECTIONS for name in section.main + section.more)
+    assert [name for name in index.GROUPS if name not in places] == [], "give these a place in SECTIONS of cli/help.py"
+    assert [name for name, times in places.items() if times > 1] == []
+    assert ABOUT.keys() == index.GROUPS.keys(), "describe each command in ABOUT of cli/help.py, and no other"
+
+
+def test_no_two_commands_differ_by_an_s() -> None:
+    assert [name for name in index.GROUPS if name + "s" in index.GROUPS] == []
+
+
+def test_the_help_fits_a_screen_and_hides_the_plumbing(rook: Rook) -> None:
+    for words in (("--help",), ("help",), ()):
+        lines = text(rook, *words).splitlines()
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= 80
+        shown = "\n".join(lines)
+        assert [title for title in ("Plan", "Agents", "Watch", "Land", "Admin") if f"\n{title}\n" not in shown] == []
+        assert "schema" not in shown
+        assert "ps = status" in shown
+
+
+def test_the_whole_list_shows_every_command_with_what_it_does(rook: Rook) -> None:
+    shown = text(rook, "help", "--all")
+    assert [
+        name for name, about in ABOUT.items() if not re.search(rf"^  {name} +{re.escape(about)}$", shown, re.M)
+    ] == []
+
+
+@pytest.mark.parametrize("alias", index.ALIASES)
+def test_an_alias_is_the_command_and_hides_none(alias: str) -> None:
+    name = index.ALIASES[alias]
+    if name in index.GROUPS and index.find([name])[0] is None:
+        assert index.load_group(name)
+    else:
+        operation, taken = index.find([*alias.split(), "--json"])
+        assert operation is not None
+        assert (operation.name, taken) == (name, len(alias.split()))
+    assert alias.partition(" ")[0] not in index.GROUPS or " " in alias
+
+
+@pytest.mark.parametrize("alias", index.SHOWN_ALIASES)
+def test_the_help_of_an_alias_is_that_of_its_command(rook: Rook, alias: str) -> None:
+    name = index.ALIASES[alias]
+    shown = text(rook, alias, "--help")
+    assert shown.startswith(f"usage: rook {name} ")
+    assert shown == text(rook, "help", alias) == text(rook, *name.split(), "--help")
+    assert f"alias: rook {alias}\n" in shown
+
+
+def test_an_alias_runs(rook: Rook) -> None:
+    task = rook.json("task", "create", "One").data["id"]
+    assert rook("ls").out == rook("task", "list").out != b""
+    assert [row["id"] for row in rook.json("ls", "--limit", "1").data] == [task]
+    assert rook("ps").out == rook("status").out
+    assert rook("kill", "no-such-agent").status == rook("stop", "no-such-agent").status == 1
+    assert rook("agent", "discover").out == rook("agents", "discover").out
+
+
+@pytest.fixture
+def scene(project: Path) -> Scene:
+    return make_scene(project)
+
+
+def test_the_guard_judges_an_alias_as_its_command(scene: Scene) -> None:
+    bee = scene.agents["bee"]
+    assert ask_hook(bee, ["ls"]).status == 0
+    assert ask_hook(bee, ["log", "bee"]).status == 0
+    for alias, name in ((["kill", "ada"], ["stop", "ada"]), (["hook", "stop"], ["turn", "end"])):
+        denied = ask_hook(bee, alias)
+        assert denied.status == DENIED
+        assert denied.err == ask_hook(bee, name).err
+    assert ask_shell_hook(bee, "while true; do rook ps; done").status == DENIED
+    unknown = ask_hook(bee, ["commit"])
+    assert unknown.status == DENIED
+    assert "rook vcs commit" in unknown.err
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_a_command_of_another_tool_gets_ours(rook: Rook, words: str) -> None:
+    ours = OTHERS[words]
+    name = ours.removeprefix("rook ").split()
+    assert name == ["--version"] or index.find(name)[0] is not None, ours
+    assert index.find(words.split())[0] is None, "it is a command of ours: take the hint out"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["commit", "-m", "x"], "perhaps `rook vcs commit --message TEXT`"),
+        (["run", "task_x"], "perhaps `rook sling TASK`"),
+        (["task", "done", "x"], "perhaps `rook task complete TASK`"),
+        (["mrege"], "did you mean `merge`?"),
+        (["task", "lst"], "did you mean `list`?"),
+        (["nothing-like-it"], "`rook --help` shows the commands"),
+        (["task", "nothing-like-it"], "`rook task --help` shows the commands"),
+    ],
+)
+def test_what_is_no_command_gets_a_hint(rook: Rook, words: list[str], hint: str) -> None:
+    done = rook(*words)
+    assert done.status == 2
+    assert done.err.decode().splitlines()[-1] == f"hint: {hint}"
