@@ -17,7 +17,7 @@ from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
 from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.sessions.model import ENDED, NoSuchAgent, Run, Session, Settings, Turn, next_state
+from rookery.sessions.model import ENDED, FAILED, NoSuchAgent, Run, Session, Settings, Turn, next_state
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
@@ -84,8 +84,23 @@ def living(db: Database, agent: str) -> Session | None:
 
 
 def latest(db: Database, agent: str) -> Session | None:
-    """The agent's present session, or its last."""
-    return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
+    """The agent's present session, or its last; a sling that failed counts only if there is nothing else."""
+    order = "CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END, seq DESC"
+    return next(_sessions(db, f"agent = ? ORDER BY {order} LIMIT 1", agent), None)
+
+
+def of_agent(db: Database, agent: str) -> list[Session]:
+    """All sessions of an agent, in order, without slings that failed unless there is nothing else."""
+    return _without_failed(sessions(db, agent=agent))
+
+
+def of_branch(db: Database, branch: str) -> list[Session]:
+    """All sessions that worked on a branch, in order, without slings that failed unless there is nothing else."""
+    return _without_failed(sessions(db, branch=branch))
+
+
+def _without_failed(sessions: list[Session]) -> list[Session]:
+    return [session for session in sessions if session.outcome != FAILED] or sessions
 
 
 def leaders(db: Database, agent: str) -> Iterator[str]:
@@ -104,7 +119,7 @@ def find_living(db: Database, agent: str) -> Session:
     if session is None:
         raise NoSuchAgent(f"no agent {agent}", hint="`rook status` shows who is there")
     if not session.is_alive:
-        raise InvalidState(f"{agent} has ended", hint="`rook sling` starts one")
+        raise InvalidState(f"{agent} has ended", hint=f"`rook resume {agent}` starts it again")
     return session
 
 
@@ -319,7 +334,7 @@ def _session(db: Database, row: Row) -> Session:
     settings = loads(values["settings"])
     if settings["spec"] is not None:
         settings["spec"] = from_stored(root, settings["spec"])
-    for name in ("files", "siblings", "ports", "tools", "ends_with"):
+    for name in ("files", "siblings", "ports", "tools", "ends_with", "replaced"):
         if settings.get(name) is not None:
             settings[name] = tuple(settings[name])
     return Session(**(values | {"settings": Settings(**settings)}))

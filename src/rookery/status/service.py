@@ -16,7 +16,7 @@ from rookery.mail import store as mail_store
 from rookery.mail.model import Message
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, COMPLETED, ENDED, WAITING, WORKING, NoSuchAgent, Run, Session, Turn
+from rookery.sessions.model import BOOTING, COMPLETED, ENDED, WAITING, WORKING, NoSuchAgent, Run, Session, Turn, last_by
 from rookery.status.activity import open_telemetry
 from rookery.status.last_action import LastAction, last_action, of_screen
 from rookery.tasks import store as tasks
@@ -129,13 +129,13 @@ def sessions_by_agent(
     db: Database, *, ended: bool = False, run_id: str | None = None, agent: str | None = None
 ) -> dict[str, Session]:
     """The present session of each agent, or of one; with `ended`, also the last one of those that have ended."""
-    return {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id, agent=agent)}
+    return last_by("agent", store.sessions(db, alive=not ended, run_id=run_id, agent=agent))
 
 
 def ended_since(db: Database, at: str, alive: Collection[str]) -> dict[str, Session]:
     """The last session of each agent that has ended since a time, but for those that are alive again."""
     sessions = store.sessions_ended_since(db, at)
-    return {session.agent: session for session in sessions if session.agent not in alive}
+    return {name: session for name, session in last_by("agent", sessions).items() if name not in alive}
 
 
 def describe(
@@ -190,7 +190,7 @@ def identity(ctx: Context, name: str) -> Identity:
     """What an agent has been and done, over all its sessions."""
     db = ctx.db
     find(db, name)
-    sessions = store.sessions(db, agent=name)
+    sessions = store.of_agent(db, name)
     titles = _titles(db, sessions)
     recent: list[dict[str, str | None]] = [
         {

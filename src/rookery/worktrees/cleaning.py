@@ -17,7 +17,7 @@ from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session
+from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session, last_by
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
@@ -121,7 +121,7 @@ def _choose(
 def _find_worktrees(remover: Remover) -> list[Worktree]:
     """Every worktree that exists, is registered, is being removed, or has left a branch that the base contains."""
     ctx = remover.ctx
-    last = {session.agent: session for session in store.sessions(ctx.db)}
+    last = last_by("agent", store.sessions(ctx.db))
     registered, branches = remover.vcs.checkouts(), remover.vcs.branches(AGENT_BRANCHES)
     parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
