@@ -35,7 +35,17 @@ from rookery.sessions.credentials import write_token
 from rookery.sessions.model import BOOTING, READY, RESERVED, NoSuchAgent, Run, Session
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, AWAITING_HUMAN_REVIEW, NEEDS_REBASE, PENDING_REVIEW, Task
+from rookery.tasks.model import (
+    APPROVED,
+    AWAITING_HUMAN_REVIEW,
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    NEEDS_REBASE,
+    PENDING_REVIEW,
+    Task,
+    next_state,
+)
 from rookery.tasks.store import Author
 from rookery.turns.stop import sweep
 from rookery.worktrees.reopening import check_branch
@@ -69,6 +79,9 @@ def resume(ctx: Context, request: Resumption, before: Callable[[Database], objec
     earlier = find_ended(ctx.db, request.agent)
     settings = section(ctx.config, earlier.runtime)
     open_runtime(earlier.runtime).check_installed(settings, sling_path(ctx.root, request.caller))
+    task = tasks.existing(ctx.db, earlier.task_id)
+    if task is not None and task.state in (COMPLETED, CANCELLED, FAILED):
+        next_state("start", task)  # raises how it is opened again
     check_branch(ctx, earlier)
     sweep(ctx, earlier.id)
     return carry_out(ctx, _reserve(ctx, request, earlier, decide(ctx), before), request.caller)

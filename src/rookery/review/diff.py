@@ -208,7 +208,7 @@ def _reviewed(db: Database, work: Work) -> str:
 
 def _only(files: Sequence[FileDiff], patch: str, paths: Iterable[str | None]) -> tuple[Sequence[FileDiff], str]:
     """The part of a difference that is about some paths: a rebase in between also brings what others changed."""
-    known = set(paths)
+    known = set(filter(None, paths))
     keeps = [file.path in known or file.old_path in known for file in files]
     sections = _sections(patch)
     if sections and len(sections) == len(files):

@@ -100,7 +100,7 @@ def _facts(merger: Merger, task: Task, submitted_at: str) -> dict[str, Any]:
         "deleted": sum(file.deleted or 0 for file in changes),
         "gate": _verdict(runs),
         "outside": scope_store.explained(merger.ctx.db, [task.branch]).get(task.branch, ()) if task.branch else (),
-        "result": task.result,
+        "result": task.result or (None if author is None else _report(merger.ctx.db, author)),
     }
 
 
@@ -147,6 +147,12 @@ def author_of(db: Database, task: Task) -> Session | None:
     on_branch = [] if task.branch is None else sessions.sessions(db, branch=task.branch)
     began = [session for session in on_branch if session.outcome != "failed"]
     return began[-1] if began else None
+
+
+def _report(db: Database, author: Session) -> str | None:
+    """What an agent said when it handed its work in."""
+    message = messages.terminal_message(db, author)
+    return None if message is None else message.body or message.subject
 
 
 class Decision:
