@@ -40,6 +40,7 @@ from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
 from rookery.turns.stop import end_processes
+from rookery.vcs.checks import problems_of_new_agents
 from rookery.worktrees import provision, removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
@@ -54,6 +55,9 @@ def sling(ctx: Context, request: Request) -> Session:
     session = reserve(ctx, request.replace(settings=settings))
     steps.reached("reserved")
     try:
+        if ctx.follow is not None:
+            for problem in problems_of_new_agents(ctx.root):
+                ctx.follow(f"warning: {problem}\n")
         if request.caller == HUMAN:
             record_sling(ctx.root, ctx.now())
         return _carry_out(ctx, session)
