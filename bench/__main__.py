@@ -18,6 +18,7 @@ from bench import (
     hooks,
     in_process,
     landing,
+    large,
     loop,
     mail,
     project,
@@ -43,6 +44,7 @@ TOPICS: dict[str, Topic] = {
     "landing": landing.measure,
     "swarm": swarm.measure,
     "loop": loop.measure,
+    "large": large.measure,
 }
 
 _PLACE = os.path.abspath(".dev")

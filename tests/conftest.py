@@ -56,7 +56,10 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     home.mkdir(parents=True)
     for name in list(os.environ):
         # The id of a test run looks like a secret, and would be one of every project's credentials.
-        if name.startswith(("ROOKERY_", "GIT_", "JJ_", "XDG_", "PYTEST_XDIST_")) or name in {"NO_COLOR", "FORCE_COLOR"}:
+        if name.startswith(("ROOKERY_", "CLAUDE", "GIT_", "JJ_", "XDG_", "PYTEST_XDIST_")) or name in {
+            "NO_COLOR",
+            "FORCE_COLOR",
+        }:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

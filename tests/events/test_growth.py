@@ -25,7 +25,7 @@ from rookery.events import store
 from rookery.events.telemetry import Telemetry
 from rookery.ops.context import Context
 from rookery.status import activity
-from rookery.status.activity import TOOLS, Query, about, rows, show_rows
+from rookery.status.activity import EVENTS, TOOLS, Query, about, rows, show_rows
 from templates import copy_database
 
 _SHORT, _LONG = 1_500, 12_000
@@ -214,6 +214,36 @@ def test_feeds_cost_what_they_show(pasts: tuple[Past, Past], name: str, monkeypa
         monkeypatch.undo()
 
     assert _growth(pasts, ask) <= _SLACK
+
+
+_ALL_OF = {
+    "errors --limit 0": Query(errors=True),
+    "trace --limit 0": about("bee"),
+    "replay": about("bee", "human").replace(since=_OLD),
+    "events --limit 0": Query(EVENTS),
+}
+
+
+@pytest.mark.parametrize("name", _ALL_OF)
+def test_the_first_of_all_rows_does_not_wait_for_the_others(
+    pasts: tuple[Past, Past], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(past: Past) -> None:
+        monkeypatch.setattr(activity, "Telemetry", lambda _path: past.records)
+        monkeypatch.setattr(past.records, "close", lambda: None)
+        assert next(rows(past.ctx, _ALL_OF[name]))
+        monkeypatch.undo()
+
+    assert _growth(pasts, ask) <= 3 * _SLACK  # several questions for each agent
+
+
+def test_all_rows_are_those_of_a_limit_that_is_never_reached(pasts: tuple[Past, Past]) -> None:
+    for query in (*_FEEDS.values(), *_ALL_OF.values()):
+        streamed = [(type(row), row.seq) for row in rows(pasts[0].ctx, query)]
+        assert sorted(streamed, key=str) == sorted(
+            ((type(row), row.seq) for row in rows(pasts[0].ctx, query.replace(limit=1_000_000))), key=str
+        )
+        assert len(set(streamed)) == len(streamed) > 0
 
 
 def test_errors_are_the_same_however_they_are_found(pasts: tuple[Past, Past]) -> None:

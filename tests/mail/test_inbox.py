@@ -73,7 +73,7 @@ def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
         hive.send(bee, "human", f"number {number}")
     checked = ops.check(hive.ctx(), inject=True)
     assert checked.text is not None
-    assert "\n7 more: rook mail list --unread --to human\n" in checked.text
+    assert "\n7 more: rook mail check\n" in checked.text
     assert store.count_new(hive.db, "human") == checked.waiting == 7
 
 

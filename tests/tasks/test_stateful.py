@@ -310,7 +310,9 @@ class Project(RuleBasedStateMachine):
         ready = [task for task in self.reference.tasks if self.reference.is_ready(task, self.now)]
         listed = service.list_tasks(self.db, listing_store.Query(ready=True, limit=0), now)
         assert [view.task.id for view in listed] == sorted(ready, key=self.reference.order)
-        assert service.progress(self.db, None, now).ready == len(ready)
+        counts = service.progress(self.db, None, now)
+        waiting = service.list_tasks(self.db, listing_store.Query(blocked=True, limit=0), now)
+        assert (counts.ready, counts.blocked) == (len(ready), len(waiting))
         offered = service.next_ready(self.db, now)
         assert (None if offered is None else offered.task.id) == self.reference.next_ready(self.now)
 

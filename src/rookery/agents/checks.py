@@ -10,7 +10,7 @@ from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.config import layout
 from rookery.ops.checks import open_for_checks
 from rookery.ops.context import Context
-from rookery.processes.proctable import MARK, environ_of
+from rookery.processes.proctable import MARK, environ_of, read_all, session_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sessions import store
 
@@ -28,8 +28,9 @@ def check_agents(place: Place) -> Iterator[Finding]:
 
 
 def _orphans(ctx: Context) -> Iterator[Finding]:
+    running = {session_of(pid) for pid in read_all()}  # once, and not for every session that ever was
     for session in store.sessions(ctx.db):
-        if not session.is_alive and _left_by(ctx, session.id):
+        if not session.is_alive and session.id in running and _left_by(ctx, session.id):
             yield Finding(
                 _CATEGORY,
                 f"processes of {session.agent}",

@@ -39,7 +39,7 @@ from rookery.sessions.model import (
 )
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
-from rookery.tasks.model import ACTIVE, Task
+from rookery.tasks.model import ACTIVE, Task, next_state
 from rookery.tasks.store import Author
 from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
@@ -78,14 +78,15 @@ def reserve(ctx: Context, request: Request) -> Session:
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
-            parent = _find_parent(ctx, request, role, slings)
-            task = _find_task(ctx, request.task, role, now)
+            parent = find_parent(ctx, request, role, slings)
+            task = find_task(ctx, request.task, role, now)
             name = _find_name(db, request.name, role)
-            run = _find_run(ctx, request, parent) or _new_run(ctx, task, request.caller)
-            _check_caps(ctx, parent, run)
+            run = _find_run(ctx, request, parent) or new_run(ctx, task, request.caller)
+            check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
-            umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
+            is_new = _check_worktree(db, name, path, branch)
+            umask, shell_limits = read_shell(None if request.caller == HUMAN else parent)
             session = Session(
                 id=session_id,
                 agent=name,
@@ -102,7 +103,11 @@ def reserve(ctx: Context, request: Request) -> Session:
                 branch=branch,
                 base_commit=request.base_commit,
                 settings=request.settings.replace(
-                    is_new=not os.path.lexists(path), ends_with=role.ends_with, umask=umask, limits=shell_limits
+                    is_new=is_new,
+                    ends_with=role.ends_with,
+                    umask=umask,
+                    limits=shell_limits,
+                    replaced=(task.branch, task.start_commit),
                 ),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
@@ -134,7 +139,7 @@ def _check_narrowed(role: Role, request: Request) -> None:
         )
 
 
-def _read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
+def read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
     """The umask and limits of the person's shell; those of the agent's own session if an agent slings."""
     if caller is not None:
         return caller.settings.umask, caller.settings.limits
@@ -142,7 +147,7 @@ def _read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
     return calls.current_umask(), limits.describe(os.getpid() if call is None else call.pid)
 
 
-def _find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> Session | None:
+def find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> Session | None:
     """The agent that the new one answers to; None for a person."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
@@ -164,20 +169,20 @@ def _find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str
     return parent
 
 
-def _find_task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
-    """The task, if an agent of that role can begin it now."""
+def find_task(ctx: Context, wanted: str, role: Role, now: str, *, by: str = "") -> Task:
+    """The task, if an agent of that role can begin it now; `by` may have held it before."""
     db = ctx.db
     task = tasks.find(db, wanted)
     for holder in store.sessions(db, alive=True, task_id=task.id):
         hint = f"`rook stop {holder.agent}` first, or choose another task"
         raise TaskTaken(f"{holder.agent} is at work on {task.id}", hint=hint)
     if task.state not in ACTIVE:
-        raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
+        next_state("start", task)  # raises what to do instead
     for above in tasks.ancestors(db, task):
         if above.state not in ACTIVE:
             raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
     lifecycle.check_unblocked(db, task)
-    if task.is_held(now):
+    if task.is_held(now) and task.assignee != by:
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
     if tasks.has_unfinished_children(db, task.id) and not role.can_spawn:
         leaf = service.next_ready(db, now, task.id)
@@ -197,6 +202,19 @@ def _find_name(db: Database, wanted: str | None, role: Role) -> str:
     return wanted
 
 
+def _check_worktree(db: Database, name: str, path: str, branch: str) -> bool:
+    """True if the agent's worktree has yet to be made; raises NameTaken if an earlier agent's work is in its place."""
+    earlier = store.latest(db, name)
+    if not os.path.lexists(path):
+        return True
+    if earlier is not None and earlier.branch != branch:
+        raise NameTaken(
+            f"the worktree of an earlier {name} is still there, on {earlier.branch}",
+            hint=f"choose another --name, or `rook worktree clean {name}`: that saves what is in it and removes it",
+        )
+    return False
+
+
 def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | None:
     """The run that the new agent joins: its parent's, or the one that a person names; None if it begins its own."""
     wanted = None if request.run is None else store.find_run(ctx.db, request.run)
@@ -214,13 +232,13 @@ def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | N
     return run
 
 
-def _new_run(ctx: Context, task: Task, caller: str) -> Run:
+def new_run(ctx: Context, task: Task, caller: str) -> Run:
     run = Run(new_id(RUN), task.title, caller, ctx.now(), None)
     store.insert_run(ctx.db, run)
     return run
 
 
-def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
+def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
     alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
     hint = "wait until one has finished, or raise agents.max_concurrent"

@@ -16,6 +16,7 @@ from rookery.base.text import one_line
 from rookery.cli.help import ABOUT, visible_groups
 from rookery.config.schema import keys
 from rookery.doctor.service import CATEGORIES
+from rookery.inbox.service import list_items
 from rookery.mail import store as mail
 from rookery.mail.addressing import KIN_GROUPS
 from rookery.mail.model import HUMAN
@@ -139,6 +140,10 @@ def _addresses(ctx: Context) -> list[Candidate]:
     return [Candidate(HUMAN, "people"), *_agents(ctx), *(Candidate(f"@{name}", "group") for name in groups)]
 
 
+def _inbox(ctx: Context) -> list[Candidate]:
+    return [Candidate(item.handle, one_line(f"{item.who} {item.why}", _WIDTH)) for item in list_items(ctx)[:_MOST]]
+
+
 def _messages(ctx: Context) -> list[Candidate]:
     messages = mail.select(ctx.db, mail.Query(limit=_MOST))
     return [Candidate(message.id, f"{message.sender}: {message.subject}") for message in messages]
@@ -159,6 +164,7 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.BRANCHES: _branches,
     operation.ADDRESSES: _addresses,
     operation.MESSAGES: _messages,
+    operation.INBOX: _inbox,
     operation.MERGES: _merges,
     operation.LEARNINGS: _learnings,
     operation.MAIL_GROUPS: lambda ctx: list(map(Candidate, mail.group_names(ctx.db))),

@@ -62,13 +62,15 @@ class Fields(Block):
 class Table(Block):
     """Rows under headings, or what `empty` says if there are none.
 
-    The `stretch` column takes what room is left, and is cut there.
+    The `stretch` column takes what room is left, and is cut there. On a terminal that is too narrow, the columns in
+    `under` go to a line of their own under each row.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     stretch: int = -1
     empty: str = ""
+    under: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

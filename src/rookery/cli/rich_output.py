@@ -5,8 +5,9 @@ Loaded only for a terminal: rich takes 25 ms to import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Self, TextIO
 
 from rich import box
 from rich.cells import cell_len
@@ -26,7 +27,10 @@ _INDENT = " " * 4
 
 def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
     """Print blocks to the terminal."""
-    console = open_console(stdout(), no_color=no_color)
+    _draw(open_console(stdout(), no_color=no_color), blocks)
+
+
+def _draw(console: Console, blocks: Iterable[Block]) -> None:
     for block in blocks:
         match block:
             case Paragraph(lines=lines, indent=indent):
@@ -39,13 +43,46 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
                 for name, value in rows:
                     grid.add_row(name, _text(value))
                 console.print(grid)
+            case Table(under=under) if under and _least_width(block) > console.width:
+                for text in _two_lines(block, console.width):
+                    console.print(text)
             case Table() if _least_width(block) > console.width:
                 for row in (block.headings, *block.rows):
                     console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
             case Table():
-                console.print(_table(block))
+                console.print(_table(block, console.width))
             case Tree():
                 console.print(_tree(block))
+
+
+class LiveScreen(AbstractContextManager["LiveScreen"]):
+    """The terminal's other screen, on which each view takes the place of the one before; then the first one is back."""
+
+    def __init__(self, *, no_color: bool) -> None:
+        self._no_color = no_color
+
+    def __enter__(self) -> Self:
+        self._write("\033[?1049h\033[?25l")
+        return self
+
+    def draw(self, blocks: Iterable[Block]) -> None:
+        """Show the blocks, as many lines as the terminal has."""
+        console = open_console(stdout(), no_color=self._no_color)
+        with console.capture() as captured:
+            _draw(console, blocks)
+        lines, room = captured.get().rstrip("\n").split("\n"), max(2, console.height)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], f"… {len(lines) - room + 1} more lines: make the window higher"]
+        self._write("\033[H" + "\r\n".join(f"{line}\033[K" for line in lines) + "\033[J")
+
+    def __exit__(self, *_error: object) -> None:
+        with suppress(OSError):  # the terminal is gone
+            self._write("\033[?25h\033[?1049l")
+
+    def _write(self, text: str) -> None:
+        out = stdout()
+        out.buffer.write(text.encode(errors="backslashreplace"))
+        out.flush()
 
 
 def open_console(file: TextIO, **more: Any) -> Console:
@@ -59,12 +96,14 @@ def open_console(file: TextIO, **more: Any) -> Console:
     return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 
-def _table(block: Table) -> RichTable:
+def _table(block: Table, width: int) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
     yielding, widths = _widths(block)
+    room = width - _least_width(block) + min(widths[yielding], _LEAST_WIDTH)  # rich would take it from the last column
     for number, heading in enumerate(block.headings):
         if number == yielding:
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=min(widths[number], _LEAST_WIDTH))
+            least = min(widths[number], _LEAST_WIDTH)
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=least, max_width=max(least, room))
         else:
             table.add_column(heading, no_wrap=True, overflow="fold", min_width=widths[number])
     for row in block.rows:
@@ -95,6 +134,30 @@ def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
             lines[-1].append("  ")
         lines[-1].append_text(cell)
     return Text("\n").join(lines)
+
+
+def _two_lines(block: Table, width: int) -> Iterator[Text]:
+    """A table that is too wide: aligned columns, and under each row those that go there; the stretch column is cut."""
+    upper = [column for column in range(len(block.headings)) if column not in block.under]
+    rows = [[_text(row[column]) for column in upper] for row in (block.headings, *block.rows)]
+    widths = [max(row[column].cell_len for row in rows) for column in range(len(upper))]
+    for number, cells in enumerate(rows):
+        for cell, least in zip(cells[:-1], widths, strict=False):
+            cell.pad_right(least - cell.cell_len)
+        line = Text("  ").join(cells)
+        line.stylize("bright_black" if number == 0 else "")
+        yield line
+        if number:
+            yield from _under(block, block.rows[number - 1], width)
+
+
+def _under(block: Table, row: Sequence[Cell], width: int) -> Iterator[Text]:
+    cells = {column: cell for column in block.under if (cell := _text(row[column]))}
+    if block.stretch in cells:
+        others = sum(cell.cell_len + 2 for column, cell in cells.items() if column != block.stretch)
+        cells[block.stretch].truncate(max(_LEAST_WIDTH, width - len(_INDENT) - others), overflow="ellipsis")
+    if cells:
+        yield Text(_INDENT) + Text("  ").join(cells.values())
 
 
 def _tree(block: Tree) -> RichTree:

@@ -45,8 +45,14 @@ class Environ(Record):
     """`ROOKERY_TURN`: the turn that the caller runs in."""
     session: str | None = None
     """`ROOKERY_SESSION`: the agent's session that the caller belongs to."""
+    own_session: str | None = None
+    """`CLAUDE_CODE_SESSION_ID`: a person's own agent session that the caller was started in; where only `CLAUDECODE`
+    says that there is one, `unknown`."""
     is_confined: bool = False
     """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
+
+    editor: str = ""
+    """`VISUAL`, else `EDITOR`: a command for the shell."""
 
     @property
     def is_agents_process(self) -> bool:
@@ -100,8 +106,19 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
         session=env.get("ROOKERY_SESSION") or None,
+        own_session=_own_session(env),
         is_confined="ROOKERY_CONFINED" in env,
+        editor=(env.get("VISUAL") or env.get("EDITOR") or "").strip(),
     )
+
+
+UNKNOWN_SESSION = "unknown"
+LONGEST_SESSION = 100
+
+
+def _own_session(env: Mapping[str, str]) -> str | None:
+    unknown = UNKNOWN_SESSION if env.get("CLAUDECODE") else None
+    return env.get("CLAUDE_CODE_SESSION_ID", "")[:LONGEST_SESSION] or unknown
 
 
 def uses_daemon() -> bool:

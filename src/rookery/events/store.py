@@ -112,6 +112,13 @@ def last_actor(db: Database, kind: str, subject: str) -> str | None:
     return actor
 
 
+def last_data(db: Database, kind: str, subject: str, *, since: str) -> dict[str, Any] | None:
+    """What the last event of that type about a subject says, if there is one since a time."""
+    sql = "SELECT data FROM events WHERE subject = ? AND type = ? AND at >= ? ORDER BY seq DESC LIMIT 1"
+    data = db.value(sql, (subject, kind, since))
+    return None if data is None else dict(loads(data))
+
+
 def last_seq(db: Database) -> int:
     """The number of the newest event."""
     return int(db.value("SELECT coalesce(max(seq), 0) FROM events"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 
 from rookery.base.files import read_text
-from rookery.base.text import one_line
+from rookery.base.text import one_line, plural
 from rookery.config import layout
 from rookery.mail import store as mail_store
+from rookery.mail.model import HUMAN
 from rookery.ops.context import Context
 from rookery.roles.catalog import read_role
 from rookery.status import service as status
@@ -31,9 +32,18 @@ def _for_person(ctx: Context, compact: bool) -> str:
     ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
     parts.append(_section("## Ready to be done next", tasks, "No task is ready."))
-    unread = mail_store.count_new(ctx.db, "human")
+    unanswered, unread = mail_store.count_unanswered(ctx.db, HUMAN), mail_store.count_new(ctx.db, HUMAN)
+    if unanswered:
+        waits = "waits" if unanswered == 1 else "wait"
+        parts.append(
+            f"{plural(unanswered, 'question')} {waits} for an answer: `rook inbox` shows everything that waits for the "
+            "person, with the command for it."
+        )
     if unread:
-        parts.append(f"There {'is 1 message' if unread == 1 else f'are {unread} messages'} for you: `rook mail check`.")
+        is_unread = "is" if unread == 1 else "are"
+        parts.append(
+            f"{plural(unread, 'message')} {is_unread} unread for the person: `rook mail list --unread --to human`."
+        )
     return "\n\n".join(parts)
 
 

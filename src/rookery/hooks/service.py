@@ -12,12 +12,13 @@ from typing import Any
 from rookery.base.errors import NotInitialised
 from rookery.base.json import dumps, loads
 from rookery.base.token import hash_token
-from rookery.config.environ import Environ
+from rookery.config.environ import LONGEST_SESSION, UNKNOWN_SESSION, Environ
 from rookery.db.database import Database
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.hooks.prime import prime
 from rookery.hooks.tool_events import after_tool, before_tool
 from rookery.mail.ops import check
+from rookery.mail.readers import register
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import find_project
@@ -86,7 +87,7 @@ def _answer_turn(ctx: Context, caller: Caller, event: str, payload: dict[str, An
     if event == PRE_COMPACT or (event == SESSION_START and payload.get("source") != "startup"):
         return Answer(out=prime(ctx, session.agent, compact=True))
     if event == PROMPT and session.mode == TMUX:  # for a headless turn its runner did that
-        return Answer(out=begin_turn(ctx, session.id)[1])
+        return Answer(out=begin_turn(ctx, session.id, payload.get("session_id"))[1])
     if event == STOP:
         mail_text = take_mail(ctx, session)
         if mail_text:
@@ -97,15 +98,21 @@ def _answer_turn(ctx: Context, caller: Caller, event: str, payload: dict[str, An
 
 
 def inform_person(environ: Environ, event: str, payload: bytes) -> str:
-    """What to add to a person's own session at the event; nothing outside of a project."""
+    """What to add to a person's own session at the event; nothing outside of a project.
+
+    Its mail is shown to the session once, and stays unread for the person.
+    """
+    message = _read(payload)
     try:
-        root = find_project(str(loads(payload).get("cwd") or "."), environ.root)
+        root = find_project(str(message.get("cwd") or "."), environ.root)
     except NotInitialised:
         return ""
+    own = str(message.get("session_id") or environ.own_session or UNKNOWN_SESSION)[:LONGEST_SESSION]
     with closing(open_state(root)) as db:
         ctx = Context.at(root, db)
         if event != PROMPT:
+            register(ctx, own)
             return prime(ctx, None, compact=event == PRE_COMPACT)
-        ctx.environ = environ
-        inbox = check(ctx, inject=True)  # which counts as read from now on
+        ctx.environ = environ.replace(own_session=own)
+        inbox = check(ctx, inject=True)
         return inbox.text or "" if inbox.messages else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from rookery.base.json import dumps
 from rookery.base.text import one_line, visible
-from rookery.mail.model import Message
+from rookery.mail.model import HUMAN, Message
 
 MOST_MESSAGES = 20
 MOST_CHARACTERS = 12_000
@@ -68,7 +68,8 @@ def _intro(owner: str) -> str:
 
 
 def _rest(count: int, owner: str) -> str:
-    return f"\n{count} more: rook mail list --unread --to {owner}\n"
+    how = "rook mail check" if owner == HUMAN else f"rook mail list --unread --to {owner}"
+    return f"\n{count} more: {how}\n"
 
 
 def _entry(message: Message, count: int) -> str:

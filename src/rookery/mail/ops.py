@@ -7,14 +7,14 @@ is shown is read. A person who looks into the inbox of an agent marks nothing.
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.page import Page, rows_for
 from rookery.db.commits import Commits
 from rookery.db.database import Database
-from rookery.mail import service, store
+from rookery.mail import reader_store, readers, service, store
 from rookery.mail.hand_in import examine
 from rookery.mail.inject import MOST_MESSAGES, choose, render
 from rookery.mail.model import (
@@ -92,23 +92,49 @@ def check(
 ) -> Checked:
     """Show the mail that is new, urgent first, then newest first.
 
-    What is shown to a person is read. What an agent sees in a turn is read when that turn has ended well, and shown
-    again if it has not.
+    What is shown to a person is read. A person's own Claude Code session has a mark of its own: what it is shown is not
+    read, and it is shown each message once. What an agent sees in a turn is read when that turn has ended well, and
+    shown again if it has not.
     """
     if limit < 1:
         raise InvalidInput("the limit is less than 1", hint="--limit 1 or more")
-    db, caller, now = ctx.db, ctx.caller, ctx.now()
+    db, caller = ctx.db, ctx.caller
     with db.read():
         owner = find_inbox(db, caller, agent)
         if owner != caller.name:
             shown = _pick(db, store.unread_ids(db, owner), limit, inject)
             return _checked(owner, shown, store.count_unread(db, owner) - len(shown), inject)
-        if not store.new_ids(db, owner, limit=1):
+        if not _new_ids(ctx, limit=1) and _is_known(ctx):
             return _checked(owner, [], 0, inject)
     with db.write():
         check_alive(db, caller)
-        shown = _mark(db, caller, _pick(db, store.new_ids(db, owner), limit, inject), now)
-        return _checked(owner, shown, store.count_new(db, owner), inject)
+        _greet(ctx)
+        shown = _mark(ctx, _pick(db, _new_ids(ctx), limit, inject))
+        reader = readers.reader_of(ctx)
+        waiting = store.count_new(db, owner) if reader is None else reader_store.count_new(db, reader)
+        return _checked(owner, shown, waiting, inject)
+
+
+def _new_ids(ctx: Context, **wanted: Any) -> list[str]:
+    """What is new for the caller: for a person's own agent session, what that session was not shown."""
+    reader = readers.reader_of(ctx)
+    return (
+        store.new_ids(ctx.db, ctx.caller.name, **wanted)
+        if reader is None
+        else reader_store.new_ids(ctx.db, reader, **wanted)
+    )
+
+
+def _is_known(ctx: Context) -> bool:
+    reader = readers.reader_of(ctx)
+    return reader is None or readers.is_known(ctx, reader)
+
+
+def _greet(ctx: Context) -> None:
+    """Within a transaction: from its first call on, what comes is new for a person's own agent session."""
+    reader = readers.reader_of(ctx)
+    if reader is not None:
+        readers.greet(ctx, reader)
 
 
 def _pick(db: Database, ids: list[str], limit: int, inject: bool) -> list[Message]:
@@ -121,12 +147,20 @@ def _checked(owner: str, shown: list[Message], waiting: int, inject: bool) -> Ch
     return Checked(owner, tuple(shown), waiting, render(shown, waiting) if inject else None)
 
 
-def _mark(db: Database, caller: Caller, messages: list[Message], now: str) -> list[Message]:
-    """The caller's messages, which now count as seen by its turn or, outside of one, as read."""
+def _mark(ctx: Context, messages: list[Message]) -> list[Message]:
+    """The caller's messages, which now count as seen by its turn or, outside of one, as read.
+
+    What a person's own agent session is shown stays unread for the person.
+    """
     if not messages:
         return []
+    db, caller, now, reader = ctx.db, ctx.caller, ctx.now(), readers.reader_of(ctx)
+    ids = [message.id for message in messages]
+    if reader is not None:
+        reader_store.mark(db, reader, ids)
+        return messages
     turn_id = current_turn(db, caller)
-    store.mark(db, caller.name, [message.id for message in messages], turn_id, now)
+    store.mark(db, caller.name, ids, turn_id, now)
     return [message.replace(turn_id=turn_id, read_at=now if turn_id is None else None) for message in messages]
 
 
@@ -170,12 +204,16 @@ def read(
     ctx: Context, message: Annotated[tuple[str, ...], Ref(MESSAGES), Doc("Ids, or their beginnings.")]
 ) -> list[Opened]:
     """Show messages at length, with their threads, and mark them as read."""
-    db, caller, now = ctx.db, ctx.caller, ctx.now()
+    db, caller = ctx.db, ctx.caller
     with db.write():
         check_alive(db, caller)
+        _greet(ctx)
         messages = {known.id: known for known in (find_message(db, caller, text) for text in message)}
-        unread = [known for known in messages.values() if known.recipient == caller.name and not known.read_at]
-        messages |= {marked.id: marked for marked in _mark(db, caller, unread, now)}
+        is_reader = readers.reader_of(ctx) is not None  # of what the person has read, too, it keeps a mark
+        unread = [
+            known for known in messages.values() if known.recipient == caller.name and (is_reader or not known.read_at)
+        ]
+        messages |= {marked.id: marked for marked in _mark(ctx, unread)}
         return [
             Opened(**known.as_dict(), messages=tuple(_visible_thread(db, caller, known))) for known in messages.values()
         ]
@@ -194,6 +232,9 @@ def list_mail(
     to: Annotated[str | None, Ref(ADDRESSES), Doc("Only to this recipient.")] = None,
     type: OfTypeOption = None,
     unread: Annotated[bool, Doc("Only what its recipient has not read.")] = False,
+    unanswered: Annotated[
+        bool, Doc("Only questions, decisions, errors and escalations that wait for an answer, read or not.")
+    ] = False,
     thread: ThreadOption = None,
     agent: AgentOption = None,
     limit: Annotated[int, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = DEFAULT_LIMIT,
@@ -208,13 +249,14 @@ def list_mail(
     with db.read():
         owner = find_inbox(db, caller, agent)
         viewer = None if caller.is_human and agent is None else owner
-        only_own = unread and viewer is not None and from_ is None
+        only_own = (unread or unanswered) and viewer is not None and from_ is None
         query = Query(
             sender=from_,
             recipient=to or (owner if only_own else None),
             type=type,
             thread=None if thread is None else find_thread(db, caller, thread),
             unread=unread,
+            unanswered=unanswered,
             limit=rows_for(limit),
             before=None if cursor is None else store.resolve(db, cursor),
             viewer=viewer,
@@ -261,15 +303,15 @@ def _take_next(ctx: Context, sender: str | None, thread: str | None, type: str |
     def find_next() -> list[str]:
         check_alive(db, caller)
         thread_id = None if thread is None else find_thread(db, caller, thread)
-        return store.new_ids(db, caller.name, limit=1, sender=sender, thread_id=thread_id, type=type)
+        return _new_ids(ctx, limit=1, sender=sender, thread_id=thread_id, type=type)
 
     with db.read():
         if not find_next():
             return None  # most commits are about other things, and need no write lock
-    now = ctx.now()
     with db.write():
+        _greet(ctx)
         messages = [store.get(db, message_id) for message_id in find_next()]
-        return next(iter(_mark(db, caller, messages, now)), None)
+        return next(iter(_mark(ctx, messages)), None)
 
 
 @op("mail purge", needs="mailbox.write", owns=NOTHING, view="mail.purged")

@@ -32,6 +32,7 @@ PERMISSIONS = {
     "epic.write": _WRITE,
     "spec.write": _WRITE,
     "agent.write": _WRITE,
+    "review.write": _WRITE,
     "plan.write": _WHOLE,
     "run.write": _WHOLE,
     "merge.write": _WHOLE,  # landing is for work that others made
@@ -45,6 +46,8 @@ PERMISSIONS = {
     "environment.write": _PEOPLE,
     "gate.write": _PEOPLE,  # `rook gate run` runs a branch's code outside of the sandbox
     "guard.read": _PEOPLE,
+    "inbox.read": _PEOPLE,
+    "inbox.write": _PEOPLE,
     "mailbox.write": _PEOPLE,
     "project.write": _PEOPLE,
     "remote.write": _PEOPLE,  # fetching and pushing use the person's own credentials

@@ -134,6 +134,12 @@ class Runtime(Protocol):
     def is_ready(self, screen: str) -> bool:
         """True if the terminal shows that the program waits for input."""
 
+    def continue_from(self, folder: str, earlier: str) -> None:
+        """Let a new session in `folder` go on with the conversation of the one in `earlier`; safe to repeat.
+
+        The earlier folder stays as it is, and what its session used is not counted again.
+        """
+
     def usage_of_turn(self, folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[dict[str, Any]]:
         """What one turn of the session in `folder` used, as usage events say it, from transcripts; nothing without.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ class NotAllowedToSpawn(Refused):
 class Settings(Record):
     """The options that the agent was slung with, beyond its task."""
 
-    HIDDEN = ("umask", "limits")
+    HIDDEN = ("umask", "limits", "replaced")
     files: tuple[str, ...] = ()
     spec: str | None = None
     siblings: tuple[str, ...] = ()
@@ -106,6 +106,14 @@ class Settings(Record):
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
     """The path of its worktree was free when it was slung: what a killed sling leaves there is its own."""
+    resumed_from: str = ""
+    """The session of the same agent that it continues."""
+    prompt: str = ""
+    """What a resumed agent is asked in its first turn."""
+    restored: str = ""
+    """The ref with uncommitted work that was put back when its worktree was made again."""
+    replaced: tuple[str | None, str | None] | None = None
+    """The branch that the task had before, and the commit that it began at: a sling that fails puts them back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +213,16 @@ class Run(Record):
     """How many of them are alive."""
     ended_at: str | None = None
     """When the last of its agents ended; None while one is alive."""
+
+
+def last_by(field: str, sessions: Iterable[Session]) -> dict[str, Session]:
+    """The last session of each `agent` or `branch`; a sling that failed counts only where there is nothing else."""
+    last: dict[str, Session] = {}
+    for session in sessions:
+        key = getattr(session, field)
+        if session.outcome != FAILED or key not in last or last[key].outcome == FAILED:
+            last[key] = session
+    return last
 
 
 STOPPING = "stopping"

@@ -17,7 +17,7 @@ from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
 from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.sessions.model import ENDED, NoSuchAgent, Run, Session, Settings, Turn, next_state
+from rookery.sessions.model import ENDED, FAILED, NoSuchAgent, Run, Session, Settings, Turn, next_state
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
@@ -84,8 +84,23 @@ def living(db: Database, agent: str) -> Session | None:
 
 
 def latest(db: Database, agent: str) -> Session | None:
-    """The agent's present session, or its last."""
-    return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
+    """The agent's present session, or its last; a sling that failed counts only if there is nothing else."""
+    order = "CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END, seq DESC"
+    return next(_sessions(db, f"agent = ? ORDER BY {order} LIMIT 1", agent), None)
+
+
+def of_agent(db: Database, agent: str) -> list[Session]:
+    """All sessions of an agent, in order, without slings that failed unless there is nothing else."""
+    return _without_failed(sessions(db, agent=agent))
+
+
+def of_branch(db: Database, branch: str) -> list[Session]:
+    """All sessions that worked on a branch, in order, without slings that failed unless there is nothing else."""
+    return _without_failed(sessions(db, branch=branch))
+
+
+def _without_failed(sessions: list[Session]) -> list[Session]:
+    return [session for session in sessions if session.outcome != FAILED] or sessions
 
 
 def leaders(db: Database, agent: str) -> Iterator[str]:
@@ -104,7 +119,7 @@ def find_living(db: Database, agent: str) -> Session:
     if session is None:
         raise NoSuchAgent(f"no agent {agent}", hint="`rook status` shows who is there")
     if not session.is_alive:
-        raise InvalidState(f"{agent} has ended", hint="`rook sling` starts one")
+        raise InvalidState(f"{agent} has ended", hint=f"`rook resume {agent}` starts it again")
     return session
 
 
@@ -122,6 +137,11 @@ def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list
     """Sessions in the order in which they began: all, or those with these values in their columns."""
     where, values = _where(alive, wanted)
     return list(_sessions(db, f"{where} ORDER BY seq", *values))
+
+
+def sessions_ended_since(db: Database, at: str) -> list[Session]:
+    """The sessions that have ended since a time, in the order in which they began."""
+    return list(_sessions(db, "state = 'ended' AND ended_at >= ? ORDER BY seq", at))
 
 
 def children(db: Database, session: Session) -> list[Session]:
@@ -190,6 +210,11 @@ def turns(db: Database, session_id: str) -> list[Turn]:
     return list(_turns(db, "session_id = ? ORDER BY number", session_id))
 
 
+def last_turn(db: Database, session_id: str) -> Turn | None:
+    """The newest turn of a session."""
+    return next(_turns(db, "session_id = ? ORDER BY number DESC LIMIT 1", session_id), None)
+
+
 def running_turn(db: Database, session_id: str) -> Turn | None:
     """The turn that is under way."""
     return next(_turns(db, "session_id = ? AND state = 'running'", session_id), None)
@@ -202,6 +227,21 @@ def running_turns(db: Database) -> list[Turn]:
 
 def _turns(db: Database, condition: str, *values: object) -> Iterator[Turn]:
     return (Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE {condition}", values))
+
+
+def turn_ids(db: Database, session_id: str) -> list[str]:
+    """The ids of a session's turns."""
+    return [row[0] for row in db.all("SELECT id FROM turns WHERE session_id = ?", (session_id,))]
+
+
+def delete_ended(db: Database, session_ids: list[str], *, actor: str, at: str) -> None:
+    """Delete sessions that have ended, with their turns. The caller has deleted what these used."""
+    for session_id in session_ids:
+        for table in ("turns", "port_blocks", "identities_due"):
+            db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM sessions WHERE id = ? AND state = ?", (session_id, ENDED))
+    if session_ids:
+        publish(db, "sessions.cleaned", "sessions", {"sessions": session_ids}, actor=actor, at=at)
 
 
 def insert_run(db: Database, run: Run) -> None:
@@ -294,7 +334,7 @@ def _session(db: Database, row: Row) -> Session:
     settings = loads(values["settings"])
     if settings["spec"] is not None:
         settings["spec"] = from_stored(root, settings["spec"])
-    for name in ("files", "siblings", "ports", "tools", "ends_with"):
+    for name in ("files", "siblings", "ports", "tools", "ends_with", "replaced"):
         if settings.get(name) is not None:
             settings[name] = tuple(settings[name])
     return Session(**(values | {"settings": Settings(**settings)}))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from heapq import merge
 from itertools import product
 from typing import Any
 
@@ -22,10 +24,14 @@ EVENTS, TOOLS, ALL = "events", "tools", "all"
 """Where to read: the outbox, the telemetry, or both in the order of time."""
 
 Row = Event | Entry
+Read = Callable[..., Sequence[Row]]
+"""One question, which takes the bounds of what to read."""
 Position = tuple[int, int]
 """The number of the last event, and of the last record of the telemetry."""
 
 _LONGEST_SECONDS = 60.0
+_PART = 500
+"""How many rows are read at a time where all are wanted."""
 _SUMMARY_FIELDS = ("title", "content", "subject", "reason", "outcome", "cause", "state", "step")
 
 
@@ -74,17 +80,20 @@ def about(*agents: str) -> Query:
 def rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Row]:
     """What fits, in order: the newest rows or those after a number; with `follow`, then every further one."""
     end = _last(ctx)
-    page = _read(ctx, query, (query.after or 0, 0), end, query.limit)
-    yield from page
+    if query.limit < 0:
+        yield from _stream(ctx, query, (query.after or 0, 0), end)
+    else:
+        page = _read(ctx, query, (query.after or 0, 0), end)
+        yield from page
+        if query.after is not None and len(page) == query.limit:
+            end = (page[-1].seq, end[1])  # go on where the page ended
     if not follow:
         return
-    if query.after is not None and len(page) == query.limit:
-        end = (page[-1].seq, end[1])  # go on where the page ended
     with Commits(ctx.db.path) as commits:
         while True:
             begin, end = end, _last(ctx)
             if begin != end:
-                yield from _read(ctx, query, begin, end)
+                yield from _stream(ctx, query, begin, end)
             commits.wait(_LONGEST_SECONDS)
 
 
@@ -115,20 +124,31 @@ def _last(ctx: Context) -> Position:
         return store.last_seq(ctx.db), 0 if telemetry is None else telemetry.last_seq()
 
 
-def _read(ctx: Context, query: Query, begin: Position, end: Position, limit: int = -1) -> list[Row]:
-    """The rows between two positions: those after a number from there on, else the newest."""
-    newest = query.after is None
-    bounds = {"since": query.since, "errors": query.errors, "limit": limit, "newest": newest}
-    rows = _events(ctx, query, after=begin[0], before=end[0] + 1, **bounds)
-    rows += _tool_calls(ctx, query, after=begin[1], before=end[1] + 1, **bounds)
+def _stream(ctx: Context, query: Query, begin: Position, end: Position) -> Iterator[Row]:
+    """All rows between two positions, the oldest first: read in parts, so that the first are there at once."""
+    events = (_parts(read, begin[0], end[0]) for read in _event_reads(ctx, query))
+    calls = (_parts(read, begin[1], end[1]) for read in _call_reads(ctx, query))
+    sources = (_once(merge(*events, key=_number)), _once(merge(*calls, key=_number)))
+    return merge(*sources, key=lambda row: row.at)
+
+
+def _read(ctx: Context, query: Query, begin: Position, end: Position) -> list[Row]:
+    """So many rows between two positions: the first ones after a number, else the newest."""
+    newest, limit = query.after is None, query.limit
+    rows: list[Row] = []
+    for reads, first, last in (
+        (_event_reads(ctx, query), begin[0], end[0]),
+        (_call_reads(ctx, query), begin[1], end[1]),
+    ):
+        read = [row for ask in reads for row in ask(after=first, before=last + 1, limit=limit, newest=newest)]
+        rows += _once(iter(sorted(read, key=_number)))
     if query.source == ALL:
         rows.sort(key=lambda row: row.at)
-    if limit < 0:
-        return rows
     return rows[-limit:] if newest else rows[:limit]
 
 
-def _events(ctx: Context, query: Query, **bounds: Any) -> list[Row]:
+def _event_reads(ctx: Context, query: Query) -> list[Read]:
+    """The questions to the outbox whose answers together are what fits; one row may be in several."""
     if query.source == TOOLS:
         return []
     pairs: Iterable[tuple[str | None, str | None]]
@@ -136,25 +156,44 @@ def _events(ctx: Context, query: Query, **bounds: Any) -> list[Row]:
         pairs = [*((name, None) for name in query.actors), *((None, name) for name in query.subjects)] or [(None, None)]
     else:
         pairs = product(query.actors or (None,), query.subjects or (None,))
-    events = {
-        event.seq: event
-        for actor, subject in pairs
-        for event in store.read(ctx.db, kinds=query.types, actor=actor, subject=subject, **bounds)
-    }
-    return [events[seq] for seq in sorted(events)]
+    of: dict[str, Any] = {"kinds": query.types, "since": query.since, "errors": query.errors}
+    return [partial(store.read, ctx.db, actor=actor, subject=subject, **of) for actor, subject in pairs]
 
 
-def _tool_calls(ctx: Context, query: Query, **bounds: Any) -> list[Row]:
+def _call_reads(ctx: Context, query: Query) -> list[Read]:
+    """The same of the telemetry."""
     if query.source == EVENTS or query.types:
         return []
+    agents = query.actors or query.subjects or (None,)
+    if query.actors and query.subjects and not query.either:
+        agents = tuple(name for name in query.actors if name in query.subjects)
+    return [partial(_read_calls, ctx, agent=name, since=query.since, errors=query.errors) for name in agents]
+
+
+def _read_calls(ctx: Context, **conditions: Any) -> list[Entry]:
     with open_telemetry(ctx) as telemetry:
-        if telemetry is None:
-            return []
-        agents = query.actors or query.subjects or (None,)
-        if query.actors and query.subjects and not query.either:
-            agents = tuple(name for name in query.actors if name in query.subjects)
-        entries = {entry.seq: entry for name in agents for entry in telemetry.read(agent=name, **bounds)}
-    return [entries[seq] for seq in sorted(entries)]
+        return [] if telemetry is None else telemetry.read(**conditions)
+
+
+def _parts(read: Read, after: int, last: int) -> Iterator[Row]:
+    """What one question answers, in parts of which each is read when it is wanted; no transaction stays open."""
+    while after < last:
+        part = read(after=after, before=last + 1, limit=_PART)
+        yield from part
+        after = part[-1].seq if len(part) == _PART else last
+
+
+def _once(rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows in the order of their numbers, without those that come again."""
+    last = 0
+    for row in rows:
+        if row.seq != last:
+            yield row
+        last = row.seq
+
+
+def _number(row: Row) -> int:
+    return row.seq
 
 
 def _summary(event: Event) -> str:

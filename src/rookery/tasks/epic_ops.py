@@ -94,9 +94,9 @@ def update(
 
 
 @op("epic tree", needs="task.read", view="tasks.tree")
-def tree(ctx: Context, epic: EpicArg) -> TaskTree:
+def tree(ctx: Context, epic: EpicArg, *, all: ops.AllTreeFlag = False) -> TaskTree:
     """Show an epic with everything under it."""
-    return ops.tree(ctx, _epic_id(ctx, epic))[0]
+    return service.tree(ctx.db, _epic_id(ctx, epic), 0 if all else ops.TREE_LIMIT)
 
 
 @op("epic progress", needs="task.read", view="tasks.progress")

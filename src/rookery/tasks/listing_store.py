@@ -7,12 +7,14 @@ old first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.page import rows_for
 from rookery.base.record import Record
 from rookery.db.database import Database
+from rookery.db.dialect import in_chunks
 from rookery.tasks import store
 from rookery.tasks.model import ACTIVE, CANCELLED, COMPLETED, FAILED, IN_PROGRESS, PENDING, Progress, Task
 
@@ -60,6 +62,20 @@ _WAITS = (
     f" AND {_UNFINISHED.format(t='t')}"
 )
 
+_COUNTS = (
+    "WITH blocked (id) AS MATERIALIZED (SELECT DISTINCT b.task_id FROM tasks w "
+    "CROSS JOIN task_blockers b ON b.blocker_id = w.id WHERE w.state <> 'COMPLETED'), "
+    "unfinished AS MATERIALIZED (SELECT t.id, t.state, t.lease_until, t.parent_id, p.parent_id AS above, "
+    f"p.id IS NULL OR ({_ACTIVE}) AS is_led, ".format(t="p")
+    + "t.id IN blocked OR coalesce(t.parent_id IN blocked, 0) OR coalesce(p.parent_id IN blocked, 0) AS waits "
+    f"FROM tasks t LEFT JOIN tasks p ON p.id = t.parent_id WHERE {_UNFINISHED}) ".format(t="t")
+    + "SELECT (SELECT count(*) FROM unfinished WHERE waits), (SELECT count(*) FROM unfinished t "
+    f"LEFT JOIN tasks g ON g.id = t.above WHERE NOT waits AND is_led AND {_AVAILABLE} ".format(t="t")
+    + f"AND (g.id IS NULL OR ({_ACTIVE})) ".format(t="g")
+    + "AND t.id NOT IN (SELECT parent_id FROM unfinished WHERE parent_id IS NOT NULL))"
+)
+"""How many wait and how many are ready in the whole project, by the same definitions: what is blocked is found once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query(Record):
@@ -106,6 +122,51 @@ def select(db: Database, query: Query, now: str) -> list[Task]:
     return [Task(*row) for row in rows]
 
 
+def roots(db: Database, limit: int, cursor: str | None) -> list[Task]:
+    """So many roots that are not archived, in order, from the first or from the one after the cursor."""
+    after = "(t.priority, t.created_at, t.id) > (SELECT priority, created_at, id FROM tasks WHERE id = :cursor)"
+    where = "t.parent_id IS NULL AND t.archived_at IS NULL" + (f" AND {after}" if cursor is not None else "")
+    sql = f"{store.SELECT} WHERE {where} ORDER BY {store.ORDER} LIMIT :limit"
+    return [Task(*row) for row in db.all(sql, {"limit": limit, "cursor": cursor})]
+
+
+def first_children(db: Database, parent_ids: Iterable[str], limit: int) -> list[Task]:
+    """So many children of these tasks: all of the first one, then those of the next, each in order."""
+    sql = f"{store.SELECT} WHERE t.parent_id = ? ORDER BY {store.ORDER} LIMIT ?"
+    tasks: list[Task] = []
+    for parent_id in parent_ids:
+        if len(tasks) == limit:
+            break
+        tasks += [Task(*row) for row in db.all(sql, (parent_id, limit - len(tasks)))]
+    return tasks
+
+
+def count_children(db: Database, ids: Iterable[str]) -> dict[str, int]:
+    """How many children each of these tasks has; those without are left out."""
+    sql = "SELECT parent_id, count(*) FROM tasks WHERE parent_id IN (%s) GROUP BY parent_id"
+    return dict(in_chunks(db, sql, ids))
+
+
+def count_below(db: Database, task_id: str) -> int:
+    """How many tasks are under a task, at any depth."""
+    sql = (
+        "SELECT (SELECT count(*) FROM tasks WHERE parent_id = ?1) + (SELECT count(*) FROM tasks p "
+        "CROSS JOIN tasks c ON c.parent_id = p.id WHERE p.parent_id = ?1)"
+    )
+    return int(db.value(sql, (task_id,)))
+
+
+def count_in_trees(db: Database) -> int:
+    """How many tasks there are, without the roots that are archived and what is under them."""
+    return int(
+        db.value(
+            "WITH RECURSIVE archived (id) AS (SELECT id FROM tasks WHERE parent_id IS NULL AND archived_at IS NOT NULL "
+            "UNION ALL SELECT c.id FROM archived a CROSS JOIN tasks c ON c.parent_id = a.id) "
+            "SELECT (SELECT count(*) FROM tasks) - (SELECT count(*) FROM archived)"
+        )
+    )
+
+
 def progress(db: Database, root: str | None, now: str) -> Progress:
     """Counts over the whole project, or over everything under a task (over the task itself if it has no children)."""
     inside = "t.archived_at IS NULL"
@@ -115,7 +176,11 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
             inside = "t.id = :root"
     values: dict[str, object] = {} if root is None else {"root": root}
     states: dict[str, int] = dict(db.all(f"SELECT t.state, count(*) FROM tasks t WHERE {inside} GROUP BY 1", values))
-    count = f"SELECT count(*) FROM tasks t{_JOINS} WHERE {inside} AND "
+    if root is None:
+        blocked, ready = db.all(_COUNTS, {"now": now})[0]
+    else:
+        count = f"SELECT count(*) FROM tasks t{_JOINS} WHERE {inside} AND "
+        blocked, ready = db.value(count + _WAITS, values), db.value(count + _READY, values | {"now": now})
     total, completed, cancelled = sum(states.values()), states.get(COMPLETED, 0), states.get(CANCELLED, 0)
     wanted = total - cancelled
     return Progress(
@@ -126,8 +191,8 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
         in_progress=states.get(IN_PROGRESS, 0),
         in_review=total - sum(states.get(state, 0) for state in _COUNTED_APART),
         pending=states.get(PENDING, 0),
-        ready=db.value(count + _READY, values | {"now": now}),
-        blocked=db.value(count + _WAITS, values),
+        ready=ready,
+        blocked=blocked,
         percent=100 * completed // wanted if wanted else 100 if total else 0,
     )
 

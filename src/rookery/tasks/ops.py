@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from rookery.base.clock import parse_duration
+from rookery.base.errors import InvalidInput
 from rookery.base.page import Page
 from rookery.base.text import check_name
 from rookery.ops.context import Context
@@ -49,6 +51,8 @@ ReasonOption = Annotated[str | None, LONG_TEXT, Doc("Why; kept as the result.")]
 LeaseOption = Annotated[
     str | None, Doc("How long it is held without a sign of its agent, such as 90s or 30m (config: tasks.lease).")
 ]
+AllTreeFlag = Annotated[bool, Doc("Everything, however much that is.")]
+TREE_LIMIT = 500
 UnderOption = Annotated[str | None, Ref(TASKS), Doc("Only under this epic or task.")]
 
 
@@ -238,10 +242,24 @@ def next_ready(ctx: Context, *, epic: UnderOption = None) -> TaskView | None:
 
 @op("task tree", needs="task.read", view="tasks.tree")
 def tree(
-    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is under it.")] = None
-) -> list[TaskTree]:
-    """Show tasks as a tree; what is archived is left out at the top."""
-    return service.tree(ctx.db, task)
+    ctx: Context,
+    task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is under it.")] = None,
+    *,
+    all: AllTreeFlag = False,
+    limit: Annotated[int, Doc(f"How many tasks about ({TREE_LIMIT}), in whole trees where they fit.")] = TREE_LIMIT,
+    cursor: Annotated[str | None, Ref(TASKS), Doc("The last root of the page before: go on after it.")] = None,
+) -> Iterator[Page[TaskTree]]:
+    """Show tasks as a tree; what is archived is left out at the top.
+
+    With `--all` and `--json`, there is an envelope with a page for each line.
+    """
+    if limit < 1:
+        raise InvalidInput("the limit is less than 1", hint="--all shows everything")
+    if task is not None:
+        return iter([Page([service.tree(ctx.db, task, 0 if all else limit)])])
+    if all:
+        return service.tree_pages(ctx.db, limit, cursor)
+    return iter([service.first_trees(ctx.db, limit, cursor)])
 
 
 @op("task search", needs="task.read", view="tasks.table")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,19 +158,74 @@ def check_query(query: str) -> None:
         raise InvalidInput("nothing to search for", hint="give one or more words")
 
 
-def tree(db: Database, text: str | None) -> list[TaskTree]:
-    """One task with everything under it, or every root that is not archived."""
+def tree_pages(db: Database, limit: int, cursor: str | None = None) -> Iterator[Page[TaskTree]]:
+    """Every root that is not archived with everything under it, in pages of about so many tasks.
+
+    A page holds whole trees; one that is larger than a page is a page by itself.
+    """
+    last = None if cursor is None else store.resolve(db, cursor)
+    while True:
+        page = _tree_page(db, limit, last)
+        yield page
+        last = page.next
+        if last is None:
+            return
+
+
+def first_trees(db: Database, limit: int, cursor: str | None = None) -> Page[TaskTree]:
+    """The first of these pages. Of a tree that is larger, so many tasks are shown, those closest to the root first."""
+    last = None if cursor is None else store.resolve(db, cursor)
+    page = _tree_page(db, limit, last, cut=True)
+    if cursor is None:
+        page.left_out = listing_store.count_in_trees(db) - sum(map(_size, page))
+    return page
+
+
+def tree(db: Database, text: str, limit: int = 0) -> TaskTree:
+    """One task with everything under it, or with so many tasks at most, those closest to it first (0 for all)."""
     with db.read():
-        if text is None:
-            roots = [task for task in store.children(db, None) if task.archived_at is None]
-        else:
-            roots = [store.find(db, text)]
-        below = [task for root in roots for task in store.descendants(db, root.id)]
-        views = {view.task.id: view for view in assemble(db, [*roots, *below])}
-        children: dict[str, list[TaskView]] = {}
-        for task in below:
-            children.setdefault(str(task.parent_id), []).append(views[task.id])
-        return [_branch(views[root.id], children) for root in roots]
+        root = store.find(db, text)
+        return _grow(db, [(root, _below(db, root, limit))])[0]
+
+
+def _tree_page(db: Database, limit: int, last: str | None, *, cut: bool = False) -> Page[TaskTree]:
+    with db.read():
+        roots = listing_store.roots(db, limit + 1, last)
+        chosen: list[tuple[Task, list[Task]]] = []
+        room = limit
+        for root in roots:
+            size = 1 + listing_store.count_below(db, root.id)
+            if chosen and size > room:
+                break
+            chosen.append((root, _below(db, root, limit if cut else 0)))
+            room -= size
+        return Page(_grow(db, chosen), chosen[-1][0].id if len(chosen) < len(roots) else None)
+
+
+def _below(db: Database, root: Task, limit: int) -> list[Task]:
+    """What is under a task, parents before children; with a limit, so many tasks with the task itself."""
+    if not limit or listing_store.count_below(db, root.id) < limit:
+        return store.descendants(db, root.id)
+    children = listing_store.first_children(db, [root.id], limit - 1)
+    return children + listing_store.first_children(db, [task.id for task in children], limit - 1 - len(children))
+
+
+def _grow(db: Database, chosen: list[tuple[Task, list[Task]]]) -> list[TaskTree]:
+    """The trees of some roots and what is shown under each."""
+    views = assemble(db, [task for root, below in chosen for task in (root, *below)])
+    children: dict[str, list[TaskView]] = {}
+    for view in views:
+        children.setdefault(str(view.task.parent_id), []).append(view)
+    counts = listing_store.count_children(db, [view.task.id for view in views])
+    shown = {view.task.id: view for view in views}
+    return [
+        _branch(shown[root.id], children, counts).replace(left_out=listing_store.count_below(db, root.id) - len(below))
+        for root, below in chosen
+    ]
+
+
+def _size(tree: TaskTree) -> int:
+    return 1 + sum(map(_size, tree.children))
 
 
 def progress(db: Database, text: str | None, now: str) -> Progress:
@@ -180,8 +235,10 @@ def progress(db: Database, text: str | None, now: str) -> Progress:
         return listing_store.progress(db, root, now)
 
 
-def _branch(view: TaskView, children: dict[str, list[TaskView]]) -> TaskTree:
-    return TaskTree(view, tuple(_branch(child, children) for child in children.get(view.task.id, ())))
+def _branch(view: TaskView, children: dict[str, list[TaskView]], counts: dict[str, int]) -> TaskTree:
+    shown = children.get(view.task.id, ())
+    left_out = counts.get(view.task.id, 0) - len(shown)
+    return TaskTree(view, tuple(_branch(child, children, counts) for child in shown), left_out)
 
 
 def _find_parent(db: Database, text: str) -> Task:

@@ -31,6 +31,7 @@ from rookery.sessions.model import (
     COMPLETED,
     CRASHED,
     ENDED,
+    FAILED,
     TURN_DONE,
     TURN_FAILED,
     TURN_INTERRUPTED,
@@ -43,7 +44,7 @@ from rookery.sessions.model import (
 from rookery.status.identity import renew_identity
 from rookery.tasks import landed, lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import IN_PROGRESS
+from rookery.tasks.model import IN_PROGRESS, NEEDS_REBASE
 from rookery.tasks.store import Author
 from rookery.worktrees import service as worktrees
 from rookery.worktrees import snapshots
@@ -190,12 +191,20 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
     """Release, complete or submit the task that the agent held, if it did not do so itself."""
     db, role = ctx.db, work.role
     task = tasks.existing(db, session.task_id)
-    if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
+    if task is None or task.assignee != session.agent:
+        return
+    if task.state == NEEDS_REBASE and session.outcome == COMPLETED and task.branch == session.branch:
+        lifecycle.submit(db, task, author, commit=work.commit)
+    if task.state != IN_PROGRESS:
         return
     open_children = tasks.has_unfinished_children(db, task.id)
     is_unclear = work.has_unlanded is None or (role is not None and role.can_spawn and open_children)
     if session.outcome != COMPLETED or role is None or is_unclear:
-        lifecycle.release(db, task.id, author)
+        released = lifecycle.release(db, task.id, author).task
+        if session.outcome == FAILED and session.settings.replaced is not None:
+            # No work came of this attempt, so the one before it is again what may land.
+            branch, start_commit = session.settings.replaced
+            tasks.change(db, released, "task.branched", author, branch=branch, start_commit=start_commit)
     elif role.can_write or work.has_unlanded:
         lifecycle.submit(db, task, author, commit=work.commit)
     else:

@@ -49,6 +49,13 @@ def check_untracked(root: str, top: str, index: str) -> None:
         )
 
 
+def tracked_files(top: str) -> list[str]:
+    """The files in the `.rookery` at the top of a repository that git or jj tracks."""
+    paths = _ask_git(top, "") if os.path.exists(os.path.join(top, ".git")) else []
+    paths += _ask_jj(top, "") if os.path.exists(os.path.join(top, ".jj")) else []
+    return [path for path in dict.fromkeys(paths) if path.startswith(layout.FOLDER + "/")]
+
+
 def is_state(path: str, under: str = "") -> bool:
     """True if a tracked path is state of the project in the folder `under`, and nothing that a team may share."""
     parts = path.split("/")[len(under.split("/")) if under else 0 :]

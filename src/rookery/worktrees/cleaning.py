@@ -17,7 +17,7 @@ from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session
+from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session, last_by
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
@@ -121,7 +121,7 @@ def _choose(
 def _find_worktrees(remover: Remover) -> list[Worktree]:
     """Every worktree that exists, is registered, is being removed, or has left a branch that the base contains."""
     ctx = remover.ctx
-    last = {session.agent: session for session in store.sessions(ctx.db)}
+    last = last_by("agent", store.sessions(ctx.db))
     registered, branches = remover.vcs.checkouts(), remover.vcs.branches(AGENT_BRANCHES)
     parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
@@ -148,8 +148,15 @@ class Cleaner(Remover):
     dry_run: bool = False
     actor: str = "human"
 
-    def clean(self, names: Sequence[str] = (), *, completed: bool = False, everything: bool = False) -> list[Cleaned]:
-        """Remove the worktrees of the named agents, or of all that have ended.
+    def clean(
+        self,
+        names: Sequence[str] = (),
+        *,
+        completed: bool = False,
+        everything: bool = False,
+        before: str | None = None,
+    ) -> list[Cleaned]:
+        """Remove the worktrees of the named agents, or of all that have ended, or that ended before a time.
 
         `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
         agent that is alive is refused before anything is touched.
@@ -158,6 +165,8 @@ class Cleaner(Remover):
         if not self.dry_run:
             self._discard_unfinished()
         for worktree in _choose(_find_worktrees(self), names, completed=completed, everything=everything):
+            if before is not None and (worktree.session is None or (worktree.session.ended_at or before) >= before):
+                continue
             with nullcontext() if self.dry_run else alone(self.ctx.root):
                 cleaned.append(self._clean_one(worktree))
         return cleaned

@@ -75,6 +75,13 @@ def path_of(root: str, agent: str) -> str:
     return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
 
 
+def agents_on_disk(ctx: Context) -> list[str]:
+    """The agents that have a folder for their worktree, whatever is in it."""
+    parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
+    names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    return [name for name in names if "." not in name]  # others are being removed, or hold a conflict to be resolved
+
+
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
     return ctx.repository()
@@ -84,7 +91,7 @@ def create(ctx: Context, session: Session) -> None:
     """Make the session's branch at its base, and a worktree on it; there already, untouched, is fine."""
     path = path_of(ctx.root, session.agent)
     vcs = open_repository(ctx)
-    _make_parent(ctx.root, path)
+    make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
     vcs.create_branch(session.branch, session.base_commit)
     steps.reached("branch made")
@@ -126,18 +133,26 @@ def discard_unfinished(ctx: Context, session: Session) -> None:
 
 
 def undo(ctx: Context, session: Session) -> str:
-    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why."""
+    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why.
+
+    A resumed agent keeps its branch, and a worktree that was there before.
+    """
+    is_resumed = bool(session.settings.resumed_from)
+    if is_resumed and not session.settings.is_new:
+        return ""
     vcs = open_repository(ctx)
     path, branch = path_of(ctx.root, session.agent), session.branch
     try:
         discard_unfinished(ctx, session)
     except InvalidState as error:
         return f"{error.message}, so it and {branch} are kept"
+    if not session.settings.is_new:
+        return ""  # it is that of an earlier session
     tip = vcs.branch_tip(branch)
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left
         return ""
-    if tip not in (None, session.base_commit):
+    if tip not in (None, session.base_commit) and not is_resumed:
         return f"{branch} holds commits, so it and {path} are kept"
     reason = _why_kept(inspect(ctx, path, branch, session))
     if reason:
@@ -145,7 +160,7 @@ def undo(ctx: Context, session: Session) -> str:
     try:
         vcs.remove_checkout(path)
         steps.reached("worktree undone")
-        if tip is not None:
+        if tip is not None and not is_resumed:
             vcs.delete_branch(branch, session.base_commit)
     except (RefMoved, InvalidState) as error:
         return f"not all was undone: {error.message}"
@@ -211,7 +226,8 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
     write_whole(target, text)
 
 
-def _make_parent(root: str, path: str) -> None:
+def make_parent(root: str, path: str) -> None:
+    """Make the folder around a worktree; one that leads out of the project is refused."""
     parent = os.path.dirname(path)
     try:
         make_state_folders(parent)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rookery.base.check import Finding
 from rookery.cli.document import Block, Cell, Paragraph, line, text
+from rookery.doctor.bug_report import BugReport
 from rookery.doctor.service import Report
 
 _MARKS = {"ok": ("✓", "good"), "warning": ("!", "busy"), "error": ("✕", "bad")}
@@ -35,3 +36,12 @@ def findings(title: str, checks: Sequence[Finding]) -> Block:
         if check.hint and check.status != "ok":
             lines.append((f"      {check.hint}", "dim"))
     return Paragraph(lines)
+
+
+def bug_report(result: BugReport, _values: dict[str, Any]) -> list[Block]:
+    """Where the report is, and what it has."""
+    return [
+        Paragraph([line("wrote ", (result.path, "bold"), f", {result.size / 1000:.0f} kB")]),
+        Paragraph(["it has:", *(f"  {title}" for title in result.sections)]),
+        text("Nothing was sent. Secrets, titles, mail and code are left out, but read it before you send it.", "note"),
+    ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rookery.base.ids import handle
+from rookery.base.page import Page
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, next_page, text
 from rookery.tasks.model import (
@@ -100,12 +102,17 @@ def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
     return [Table(("id", "pri", "state", "title"), rows, stretch=3, empty="No tasks."), *next_page(views)]
 
 
-def tree(trees: TaskTree | list[TaskTree], _values: dict[str, Any]) -> list[Block]:
-    """Tasks as a tree."""
-    roots = trees if isinstance(trees, list) else [trees]
-    if not roots:
-        return [text('No tasks yet: `rook epic create "…"` makes the first.', "dim")]
-    return [_branch(root) for root in roots]
+def tree(trees: TaskTree | Page[TaskTree], values: dict[str, Any]) -> Iterator[Block]:
+    """Tasks as trees, and how to see what is left out."""
+    page = trees if isinstance(trees, Page) else Page([trees])
+    if not page and not values.get("cursor"):
+        yield text('No tasks yet: `rook epic create "…"` makes the first.', "dim")
+    yield from map(_branch, page)
+    left_out = page.left_out or sum(root.left_out for root in page)
+    if not values.get("all") and (left_out or page.next):
+        more = f"and {left_out:,} more" if left_out else "and more"
+        go_on = f"; --cursor {handle(page.next)} goes on after these" if page.next else ""
+        yield text(f"{more}: --all shows everything{go_on}", "dim")
 
 
 def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
@@ -130,6 +137,7 @@ def _branch(node: TaskTree) -> Tree:
         *_waiting(view),
         ("  " + view.task.id, "dim"),
         *([(f"  {_holder(view)}", "busy")] if view.task.state == IN_PROGRESS else []),
+        (f"  {node.left_out:,} more under it" if node.left_out else "", "dim"),
     )
     return Tree(label, [_branch(child) for child in node.children])
 

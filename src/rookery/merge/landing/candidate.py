@@ -144,5 +144,5 @@ def _reviewer(merger: Merger, entry: Entry) -> str | None:
         if approver not in (None, author):
             return approver
     # The last sender of a `merge_ready` since the session began in which the work was done.
-    sessions = [session for session in agents.sessions(db, agent=author) if session.branch == entry.branch]
+    sessions = [session for session in agents.of_agent(db, author) if session.branch == entry.branch]
     return mail.endorser(db, entry.branch, author=author, since=sessions[-1].created_at) if sessions else None

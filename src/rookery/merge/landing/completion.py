@@ -58,7 +58,7 @@ def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
     db = merger.ctx.db
     task = tasks.existing(db, entry.task_id)
     if entry.forced:
-        return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
+        return f"forced, although {objection(db, entry.branch, entry.task_id, entry.tip)}; it completes no task"
     if task is None or task.state == COMPLETED:
         return ""
     if task.state == CANCELLED:
@@ -78,7 +78,7 @@ def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
         return ""
     if task.assignee is not None and agents.living(db, task.assignee) is not None:
         return f"{task.assignee} is still at work"
-    last = agents.sessions(db, branch=entry.branch)[-1:]
+    last = agents.of_branch(db, entry.branch)[-1:]
     if last and last[0].outcome not in (None, FINISHED):
         return f"{last[0].agent} {last[0].outcome} before it was done"
     return ""

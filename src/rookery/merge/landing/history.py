@@ -113,6 +113,6 @@ def _redo(merger: Merger, landing: Landing) -> Redo:
 
 def _evidence(merger: Merger, branch: str, base: str) -> Evidence:
     """Where an agent's or a task's branch began, and our records of what landed."""
-    sessions = agents.sessions(merger.ctx.db, branch=branch)
+    sessions = agents.of_branch(merger.ctx.db, branch)
     began = sessions[0].base_commit if sessions else tasks.start_of_branch(merger.ctx.db, branch)
     return task_landings.evidence(merger.ctx.db, branch, base, began)

@@ -20,7 +20,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, OPEN
 from rookery.merge.radar import store as radar_store
 from rookery.sessions import store as agents
-from rookery.sessions.model import COMPLETED
+from rookery.sessions.model import COMPLETED, last_by
 from rookery.vcs.ref_names import SNAPSHOTS, snapshot_name
 
 OVERLAP, CONFLICT = "overlap", "conflict"
@@ -112,7 +112,7 @@ def _warn(merger: Merger, overlap: Overlap, alive: set[str]) -> None:
 def unlanded_branches(merger: Merger) -> list[Branch]:
     """The branches of running agents, and those that are ready or queued and have not landed."""
     db = merger.ctx.db
-    sessions = {session.branch: session for session in agents.sessions(db)}
+    sessions = last_by("branch", agents.sessions(db))
     queued = {entry.branch for entry in store.select(db, states=OPEN)}
     landed = {(entry.branch, entry.tip) for entry in store.select(db, states=(LANDED,))}
     tips = merger.vcs.branches()

@@ -7,12 +7,14 @@ repository.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from rookery.vcs.git.repository import NO_HOOKS, GitStore, open_store
 from rookery.vcs.ref_names import HEADS
 
 # What changes how files look in a checkout, and who commits.
 _TAKEN = r"^(core\.(autocrlf|eol|filemode|symlinks|ignorecase|safecrlf|precomposeunicode)|user\..*|filter\..*|lfs\..*)$"
+_SETTINGS = {"user.name": "Rookery demo", "user.email": "demo@example.org", "commit.gpgsign": "false"}
 
 
 def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> None:
@@ -56,3 +58,21 @@ def write_tree(store: GitStore, folder: str, commit: str) -> str:
     inner.write("read-tree", commit, env=env)
     inner.write(*NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
     return inner.read("write-tree", env=env).strip()
+
+
+def make_example(folder: str, files: Mapping[str, str], *, branch: str, message: str, timeout: float) -> None:
+    """Make a repository of its own in a new folder, with one commit that has these files.
+
+    It needs no identity, hook or setting of the user's.
+    """
+    os.makedirs(folder)
+    store = open_store(folder, timeout)
+    store.write("init", "--quiet", "--template=", f"--initial-branch={branch}")
+    for key, value in _SETTINGS.items():
+        store.write("config", key, value)
+    store.write("config", "core.hooksPath", os.path.join(folder, ".git", "hooks"))
+    for name, text in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    store.write(*NO_HOOKS, "add", "--all")
+    store.write(*NO_HOOKS, "commit", "--quiet", "-m", message)

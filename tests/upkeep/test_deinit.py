@@ -1,0 +1,99 @@
+"""`rook deinit`: the state goes, and no work with it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from conftest import Rook, git
+from places import Place, make_place
+from rookery.db.copies import read_schema
+from rookery.db.migrate import SCHEMA_VERSION
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return make_place("git", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def rook(place: Place) -> Rook:
+    return Rook(place.root)
+
+
+def state(place: Place) -> Path:
+    return place.root / ".rookery"
+
+
+def test_it_removes_all_and_saves_what_is_not_committed(place: Place, rook: Rook, tmp_path: Path) -> None:
+    place.add("ann").put("new", "unsaved\n")
+    rook("hooks", "install")
+    before = git(place.root, "status", "--short")
+    plan = rook.json("deinit", "--dry-run").data
+    assert (plan["worktrees"], plan["hooks"], plan["is_done"]) == (["ann"], True, False)
+    assert state(place).is_dir()
+    refused = rook("deinit")
+    assert (refused.status, "rook deinit --yes" in refused.err.decode()) == (2, True)
+    removed = rook.json("deinit", "--yes", "--keep-backup", str(tmp_path / "kept.db")).data
+    assert removed["is_done"]
+    assert not state(place).exists()
+    assert not (place.root / ".claude").exists()
+    assert read_schema(str(tmp_path / "kept.db")) == SCHEMA_VERSION
+    [rescue] = git(place.root, "for-each-ref", "--format=%(refname)", "refs/rookery/rescue").splitlines()
+    assert git(place.root, "show", f"{rescue}:new") == "unsaved"
+    assert git(place.root, "worktree", "list").count("\n") == 0
+    assert before == "?? .claude/"
+    assert rook("deinit", "--yes").status == 1
+
+
+def test_not_while_an_agent_is_alive_unless_it_is_forced(place: Place, rook: Rook) -> None:
+    place.add("ann", state="waiting")
+    ran = rook("deinit", "--yes")
+    assert (ran.status, "`rook stop ann`" in ran.err.decode()) == (1, True)
+    assert state(place).is_dir()
+    assert rook("deinit", "--yes", "--force").status == 0
+    assert not state(place).exists()
+
+
+def test_not_while_work_has_not_landed_and_never_with_its_branch(place: Place, rook: Rook) -> None:
+    ann = place.add("ann")
+    ann.put("work")
+    git(ann.path, "add", ".")
+    git(ann.path, "commit", "-qm", "Work")
+    ran = rook("deinit", "--yes")
+    assert (ran.status, ann.branch in ran.err.decode()) == (1, True)
+    assert rook("deinit", "--yes", "--force").status == 0
+    assert git(place.root, "show", f"{ann.branch}:work") == "text"
+
+
+def test_a_worktree_that_has_to_stay_keeps_the_project(place: Place, rook: Rook) -> None:
+    ann = place.add("ann")
+    git(place.root, "worktree", "lock", str(ann.path))
+    ran = rook("deinit", "--yes", "--force")
+    assert (ran.status, "it is locked" in ran.err.decode()) == (1, True)
+    assert ann.path.is_dir()
+    assert rook("status").status == 0
+
+
+def test_committed_files_stay(place: Place, rook: Rook) -> None:
+    (state(place) / "config.yaml").write_text("project: {base: main}\n")
+    git(place.root, "add", "-f", ".rookery/config.yaml")
+    git(place.root, "commit", "-qm", "Share settings")
+    assert rook.json("deinit", "--yes").data["kept_files"] == [".rookery/config.yaml"]
+    assert [path.name for path in state(place).iterdir()] == ["config.yaml"]
+    assert git(place.root, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("step", ["hooks removed", "database removed", "removed"])
+def test_a_killed_removal_is_finished_by_the_next(place: Place, rook: Rook, step: str) -> None:
+    place.add("ann")
+    assert rook("deinit", "--yes", env={"ROOKERY_TEST_KILL": step}).status == -signal.SIGKILL
+    assert state(place).exists()
+    ran = rook("deinit", "--yes")
+    assert ran.status == 0, ran
+    assert not state(place).exists()
+    assert git(place.root, "branch", "--list") == "* main"
