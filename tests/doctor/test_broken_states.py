@@ -46,10 +46,10 @@ def claude(rook: Rook, tmp_path: Path) -> dict[str, str]:
 def test_the_agents_program_is_missing(rook: Rook) -> None:
     assert findings(rook, "environment")["scripted"]["status"] == OK
     settings(rook, agents={"runtime": "claude"}, claude={"program": "/nowhere/claude"})
-    found = findings(rook, "environment")["claude"]
-    assert found["status"] == ERROR
-    assert "/nowhere/claude is not installed" in found["message"]
-    assert "npm install" in found["hint"]
+    finding = findings(rook, "environment")["claude"]
+    assert finding["status"] == ERROR
+    assert "/nowhere/claude is not installed" in finding["message"]
+    assert "npm install" in finding["hint"]
     assert exit_status(rook, "environment") == 1
 
 
@@ -69,26 +69,26 @@ def test_a_login_counts_until_it_ends(rook: Rook, claude: dict[str, str], hours:
     login = {"accessToken": "sk-ant-oat01-x", "refreshToken": "y", "expiresAt": (time.time() + hours * 3600) * 1000}
     path = Path(claude["HOME"], ".claude", ".credentials.json")
     path.write_text(json.dumps({"claudeAiOauth": login}))
-    found = findings(rook, "environment", **claude)["claude login"]
-    assert found["status"] == status
-    assert says in found["message"]
+    finding = findings(rook, "environment", **claude)["claude login"]
+    assert finding["status"] == status
+    assert says in finding["message"]
 
 
 def test_a_key_is_a_login_and_what_cannot_be_known_is_said_to_be_unknown(rook: Rook, claude: dict[str, str]) -> None:
     assert findings(rook, "environment", **claude, ANTHROPIC_API_KEY="x")["claude login"]["status"] == OK
     settings(rook, agents={"runtime": "claude"}, claude={"share_login": False})
-    found = findings(rook, "environment", **claude)["claude login"]
-    assert found["status"] == WARNING
-    assert found["message"].startswith("unknown")
+    finding = findings(rook, "environment", **claude)["claude login"]
+    assert finding["status"] == WARNING
+    assert finding["message"].startswith("unknown")
 
 
 def test_git_does_not_know_who_commits(rook: Rook) -> None:
     for key in ("user.name", "user.email"):
         git(rook.folder, "config", "--local", key, "")
-    found = findings(rook, "vcs")["identity"]
-    assert found["status"] == WARNING
-    assert "no user.name and no user.email" in found["message"]
-    assert "git config --global user.email" in found["hint"]
+    finding = findings(rook, "vcs")["identity"]
+    assert finding["status"] == WARNING
+    assert "no user.name and no user.email" in finding["message"]
+    assert "git config --global user.email" in finding["hint"]
     assert "no user.name" in rook("init", "--yes", "--no-gates").out.decode()
     git(rook.folder, "config", "--local", "user.name", "Ada")
     assert "no user.email" in findings(rook, "vcs")["identity"]["message"]
@@ -102,9 +102,9 @@ def test_the_base_was_renamed(rook: Rook) -> None:
     settings(rook, project={"base": base})
     assert findings(rook, "merge")["base branch"]["status"] == OK
     git(rook.folder, "branch", "-m", base, "trunk")
-    found = findings(rook, "merge")["base branch"]
-    assert found["status"] == ERROR
-    assert f"project.base is {base}" in found["message"]
+    finding = findings(rook, "merge")["base branch"]
+    assert finding["status"] == ERROR
+    assert f"project.base is {base}" in finding["message"]
     assert exit_status(rook, "merge") == 1
     settings(rook, project={"base": "trunk"})
     assert findings(rook, "merge")["base branch"]["status"] == OK
@@ -122,11 +122,11 @@ def test_the_base_was_renamed(rook: Rook) -> None:
 )
 def test_the_program_of_a_gate_is_missing(rook: Rook, run: str, status: str | None) -> None:
     settings(rook, gates=[{"name": "tests", "run": run}])
-    found = findings(rook, "merge").get("gate tests")
-    assert (found["status"] if found else None) == status
-    if found is not None:
-        assert run.split()[0] in found["message"]
-        assert "rook doctor --gates" in found["hint"]
+    finding = findings(rook, "merge").get("gate tests")
+    assert (finding["status"] if finding else None) == status
+    if finding is not None:
+        assert run.split()[0] in finding["message"]
+        assert "rook doctor --gates" in finding["hint"]
 
 
 def test_submodules_are_empty_in_worktrees(rook: Rook, repo: Path, tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ def test_submodules_are_empty_in_worktrees(rook: Rook, repo: Path, tmp_path: Pat
     assert "submodules" not in before
     worktree = repo / ".rookery" / "worktrees" / "bee"
     git(repo, "worktree", "add", "-q", "-b", "bee", str(worktree))
-    found = findings(rook, "vcs")["submodules"]
-    assert found["status"] == WARNING
-    assert found["message"] == "bee's worktree lacks the files of the submodule lib"
+    finding = findings(rook, "vcs")["submodules"]
+    assert finding["status"] == WARNING
+    assert finding["message"] == "bee's worktree lacks the files of the submodule lib"
     git(worktree, "-c", "protocol.file.allow=always", "submodule", "update", "--init", "-q", "--recursive")
     settings(rook, provision={"setup": "git submodule update --init --recursive"})
     assert not {"submodules", "new submodules"} & findings(rook, "vcs").keys()
@@ -155,8 +155,8 @@ def test_lfs_files_are_pointers(rook: Rook, repo: Path) -> None:
     assert "git lfs install" in findings(rook, "vcs")["new lfs"]["hint"]
     worktree = repo / ".rookery" / "worktrees" / "bee"
     git(repo, "worktree", "add", "-q", "-b", "bee", str(worktree))
-    found = findings(rook, "vcs")["lfs"]
-    assert found["message"] == "bee's worktree has only pointers to 1 LFS files, such as a.bin"
+    finding = findings(rook, "vcs")["lfs"]
+    assert finding["message"] == "bee's worktree has only pointers to 1 LFS files, such as a.bin"
     (worktree / "a.bin").write_bytes(b"\0real")
     git(repo, "config", "filter.lfs.smudge", "cat")
     assert not {"lfs", "new lfs"} & findings(rook, "vcs").keys()
@@ -168,9 +168,9 @@ def test_tmux_is_missing(rook: Rook, tmp_path: Path, mode: str, status: str) -> 
     programs.mkdir()
     (programs / "git").symlink_to(str(shutil.which("git")))
     settings(rook, agents={"mode": mode})
-    found = findings(rook, "terminal", PATH=str(programs))["tmux"]
-    assert found["status"] == status
-    assert "install tmux" in found["hint"]
+    finding = findings(rook, "terminal", PATH=str(programs))["tmux"]
+    assert finding["status"] == status
+    assert "install tmux" in finding["hint"]
 
 
 @pytest.mark.parametrize(("free", "status"), [(50_000_000, ERROR), (500_000_000, WARNING), (5_000_000_000, OK)])
@@ -184,6 +184,6 @@ def test_the_clock_was_set_back(rook: Rook, clock: Clock) -> None:
     rook("task", "create", "One")
     assert findings(rook, "install")["clock"]["status"] == OK
     clock.advance(hours=-24)
-    found = findings(rook, "install")["clock"]
-    assert found["status"] == WARNING
-    assert "was set back" in found["message"]
+    finding = findings(rook, "install")["clock"]
+    assert finding["status"] == WARNING
+    assert "was set back" in finding["message"]
