@@ -14,6 +14,7 @@ from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.record import Record
+from rookery.base.text import in_words, plural
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
@@ -172,10 +173,12 @@ def _find_task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
         hint = f"`rook stop {holder.agent}` first, or choose another task"
         raise TaskTaken(f"{holder.agent} is at work on {task.id}", hint=hint)
     if task.state not in ACTIVE:
-        raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
+        raise InvalidState(f"{task.id} is {in_words(task.state)}", hint=f"`rook task reopen {task.id}` first")
     for above in tasks.ancestors(db, task):
         if above.state not in ACTIVE:
-            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+            raise InvalidState(
+                f"{above.id} above it is {in_words(above.state)}", hint=f"`rook task reopen {above.id}` first"
+            )
     lifecycle.check_unblocked(db, task)
     if task.is_held(now):
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
@@ -224,17 +227,17 @@ def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
     alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
     hint = "wait until one has finished, or raise agents.max_concurrent"
-    _check_cap(alive, config.max_concurrent, f"{alive} agents are alive", hint)
+    _check_cap(alive, config.max_concurrent, f"the project has {plural(alive, 'living agent')}", hint)
     hint = "raise agents.max_per_run, or sling without --run: that begins a run"
-    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {in_run} agents", hint)
+    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
     if parent is None:
         return
     living = store.count(db, alive=True, parent=parent.agent)
     hint = "wait until one has finished (config: agents.max_per_lead)"
-    _check_cap(living, config.max_per_lead, f"{parent.agent} has {living} living agents", hint)
+    _check_cap(living, config.max_per_lead, f"{parent.agent} has {plural(living, 'living agent')}", hint)
     budget = parent.settings.max_agents
     if budget is not None and len(store.children(db, parent)) >= budget:
-        message = f"{parent.agent} may sling {budget} agents in all, and has"
+        message = f"{parent.agent} may sling {plural(budget, 'agent')} in all, and has"
         raise CapReached(message, hint="use the agents that are there")
 
 

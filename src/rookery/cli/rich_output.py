@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
@@ -20,7 +19,10 @@ from rich.tree import Tree as RichTree
 from rookery.base.call import current, stderr, stdout
 from rookery.cli.document import STYLES, Block, Cell, Fields, Paragraph, Table, Tree, spans, unstyled
 
-_LEAST_WIDTH = 12
+_GAP = 2
+_LEAST_TEXT = 24
+_LEAST_WIDTH = 14
+"""Narrower than the longest state no column gets, so that only names, branches and the like are folded."""
 _INDENT = " " * 4
 
 
@@ -39,11 +41,8 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
                 for name, value in rows:
                     grid.add_row(name, _text(value))
                 console.print(grid)
-            case Table() if _least_width(block) > console.width:
-                for row in (block.headings, *block.rows):
-                    console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
             case Table():
-                console.print(_table(block))
+                _draw_table(console, block)
             case Tree():
                 console.print(_tree(block))
 
@@ -59,30 +58,40 @@ def open_console(file: TextIO, **more: Any) -> Console:
     return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 
-def _table(block: Table) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
-    yielding, widths = _widths(block)
-    for number, heading in enumerate(block.headings):
-        if number == yielding:
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=min(widths[number], _LEAST_WIDTH))
-        else:
-            table.add_column(heading, no_wrap=True, overflow="fold", min_width=widths[number])
+def _draw_table(console: Console, block: Table) -> None:
+    """A table that keeps all of its columns: the long ones go on in the next line, under themselves."""
+    widths = _fit(block, console.width)
+    if widths is None:
+        for row in (block.headings, *block.rows):
+            console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
+        return
+    table = RichTable(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
+    for heading, width in zip(block.headings, widths, strict=True):
+        table.add_column(heading, width=width, overflow="fold")
     for row in block.rows:
         table.add_row(*(_text(cell) for cell in row))
-    return table
+    console.print(table)
 
 
-def _least_width(block: Table) -> int:
-    """How many columns a table takes at least, with a space at both ends and three between two columns."""
-    yielding, widths = _widths(block)
-    return sum(widths) - max(0, widths[yielding] - _LEAST_WIDTH) + 3 * len(widths) - 1
+def _fit(block: Table, room: int) -> list[int] | None:
+    """How wide each column is, so that all fit; None if they cannot.
 
-
-def _widths(block: Table) -> tuple[int, list[int]]:
-    """The column that gives way on a narrow terminal, and how wide each would be; rich would cut a little of each."""
-    cells = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
-    widths = [max(map(cell_len, column)) for column in cells]
-    return block.stretch if block.stretch >= 0 else widths.index(max(widths)), widths
+    First the text gives way, down to a width at which it can still be read, then the widest of the others.
+    """
+    columns = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+    text = block.stretch if block.stretch >= 0 else len(widths) - 1
+    missing = sum(widths) + _GAP * (len(widths) - 1) - room
+    if missing > 0:
+        taken = max(0, min(missing, widths[text] - _LEAST_TEXT))
+        widths[text] -= taken
+        missing -= taken
+    for _ in range(missing):
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= _LEAST_WIDTH:
+            return None
+        widths[widest] -= 1
+    return widths
 
 
 def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:

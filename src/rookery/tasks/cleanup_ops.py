@@ -12,6 +12,7 @@ from typing import Annotated
 from rookery.base.errors import InvalidState
 from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.ops.context import Context
 from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.tasks import store
@@ -59,7 +60,7 @@ def cleanup(
         if undone_name(name) in undone:
             verdict, reason = "kept", "its landing was undone"
         elif task is not None and not task.is_finished:
-            verdict, reason = "kept", f"its task is {task.state}"
+            verdict, reason = "kept", f"its task is {in_words(task.state)}"
         elif name in checked_out:
             verdict, reason = "kept", "it is checked out"
         elif not vcs.has_landed(tip, target, since=None if task is None else task.start_commit):

@@ -12,6 +12,7 @@ from typing import Any
 from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.db.database import Database
 from rookery.db.dialect import best_matches, ids_between, in_chunks, marks, match_rows, match_words
 from rookery.events.store import publish
@@ -36,12 +37,13 @@ class Author(Record):
 
 def resolve(db: Database, text: str) -> str:
     """The task id that the text names, whole or by a part of it."""
-    return resolve_id(TASK, text, ids_between(db, "tasks"))
+    return resolve_id(TASK, text, ids_between(db, "tasks"), lambda one: get(db, one).title)
 
 
 def resolve_learning(db: Database, text: str) -> str:
     """The learning id that the text names."""
-    return resolve_id(LEARNING, text, ids_between(db, "learnings"))
+    lookup = ids_between(db, "learnings")
+    return resolve_id(LEARNING, text, lookup, lambda one: get_learning(db, one).content)
 
 
 def find(db: Database, text: str) -> Task:
@@ -237,7 +239,7 @@ def _update(db: Database, task: Task, kind: str, data: dict[str, Any], author: A
         (*changes.values(), task.id, task.state, task.attempts),
     )
     if db.changed != 1:
-        raise InvalidState(f"{task.id} is no longer {task.state}", hint=f"`rook task get {task.id}` shows it")
+        raise InvalidState(f"{task.id} is no longer {in_words(task.state)}", hint=f"`rook task get {task.id}` shows it")
     _publish(db, kind, task.id, data, author)
     _index_now_and_then(db)
     return task.replace(**changes)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Annotated
 
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.ops.context import Context
@@ -176,7 +176,9 @@ def _find_startable(db: Database, text: str, author: Author) -> Task:
     lifecycle.check_unblocked(db, task)
     for above in store.ancestors(db, task):
         if above.state not in ACTIVE:
-            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+            raise InvalidState(
+                f"{above.id} above it is {in_words(above.state)}", hint=f"`rook task reopen {above.id}` first"
+            )
     if store.has_unfinished_children(db, task.id):
         leaf = listing_store.next_ready(db, author.now, task)
         if leaf is None:
@@ -208,7 +210,7 @@ def _find_held(db: Database, here: str | None, by: Author) -> Task:
     if not held:
         raise InvalidInput(
             f"this checkout is on no task's branch, and {by.name} holds no task",
-            hint="name the task; `rook task list --state IN_PROGRESS` shows what is at work",
+            hint="name the task; `rook task list --state in-progress` shows the tasks that are in progress",
         )
     listed = "".join(f"\n- {task.id} {one_line(task.title, 60)}" for task in held[:_MOST_LISTED])
     more = f"\n- and {len(held) - _MOST_LISTED} more" if len(held) > _MOST_LISTED else ""

@@ -28,5 +28,5 @@ def explain(setting: Explained, _values: dict[str, Any]) -> list[Block]:
         text(setting.key, "title"),
         text(setting.documentation, indent=2),
         Fields(fields),
-        Table(("layer", "says", "where"), layers),
+        Table(("layer", "value", "where"), layers),
     ]

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, text
+from rookery.base.text import one_line, plural
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, moment, text
 from rookery.environment.ops import ProjectEnvironment, Variable
 from rookery.environment.service import Refreshed
 
-_NAME, _VALUE = 30, 36
 _LINE = 78
 _STYLES = {"same": "dim", "changed": "busy", "missing": "bad", "added": "note", "removed": "bad"}
 
@@ -23,7 +22,7 @@ def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[B
         yield _wrapped(f"{environment.hint}.", "dim")
     else:
         author = f"{environment.by}, with `rook {environment.how}`"
-        yield Fields({"since": environment.at, "by": author}, shows_empty=True)
+        yield Fields({"recorded": moment(environment.at), "by": author}, shows_empty=True)
     yield text("plain values in", "dim")
     yield text(environment.path, indent=2)
     if environment.credentials_path:
@@ -37,12 +36,12 @@ def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[B
 def _row(variable: Variable) -> tuple[Cell, ...]:
     value: Cell
     if variable.length is not None:
-        value = (f"set, {variable.length} characters", "note")
+        value = (f"set, {plural(variable.length, 'character')}", "note")
     elif variable.value is None:
         value = ("not recorded", "dim")
     else:
-        value = one_line(variable.value, _VALUE) or "(empty)"
-    return (one_line(variable.name, _NAME), "bold"), value, (variable.shell, _STYLES[variable.shell])
+        value = one_line(variable.value) or "(empty)"
+    return (one_line(variable.name), "bold"), value, (variable.shell, _STYLES[variable.shell])
 
 
 def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
@@ -52,7 +51,7 @@ def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
     rows = [
         (
             (change.what, _STYLES[change.what]),
-            (one_line(change.name, _NAME), "bold"),
+            (one_line(change.name), "bold"),
             ("credential" if change.kind == "credential" else "", "note"),
         )
         for change in result.changes
