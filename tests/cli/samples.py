@@ -61,16 +61,14 @@ _SENTENCES = {
     "hint",
     "title",
     "subject",
-    "reason",
     "goal",
     "text",
     "content",
     "purpose",
     "about",
     "doing",
-    "error",
 }
-_SENTENCES |= {"task_title", "problem", "last_words", "summary", "documentation", "description", "message", "hint"}
+_SENTENCES |= {"task_title", "last_words", "summary", "documentation", "description", "message"}
 _PATHS = {"path", "old_path", "file", "files", "log", "worktree", "output", "changed", "folder", "theirs", "ours"}
 _COMMITS = {"commit", "tip", "base_commit", "start_commit", "candidate", "base_before", "before", "after", "tree"}
 _BRANCHES = {"branch", "one", "other", "upstream", "rescue"}
@@ -101,6 +99,7 @@ VALUES: dict[tuple[str, str], Any] = {
     ("Identity", "recent_tasks"): ({"task_id": new_id("task"), "outcome": None, "title": SENTENCE},),
     ("Costs", "by"): "agent",
     ("TaskTree", "children"): (),
+    ("TaskView", "depth"): 2,
     ("TaskView", "learnings"): ((), (), ()),
     ("OutsideFile", "reason"): SENTENCE,
     ("Explained", "facts"): {
@@ -154,8 +153,8 @@ class Maker:
             return Page([self.make(inner[0], owner, name) for _ in range(self.count)], next="more")
         if origin in (list, tuple) or hint in (list, tuple):
             parts = inner[:1] * self.count if origin is list or inner[-1:] == (...,) else inner
-            made = [self.make(part, owner, name) for part in parts]
-            return made if origin is list else tuple(made)
+            values = [self.make(part, owner, name) for part in parts]
+            return values if origin is list else tuple(values)
         if (origin is not None and issubclass(origin, dict)) or hint is dict:
             return {}
         if hint is bool:
@@ -168,13 +167,8 @@ class Maker:
 
     def _record(self, kind: Any) -> Any:
         hints = get_type_hints(kind)
-        return kind(
-            **{
-                field.name: self.make(hints[field.name], kind.__name__, field.name)
-                for field in fields(kind)
-                if field.init
-            }
-        )
+        names = [field.name for field in fields(kind) if field.init]
+        return kind(**{name: self.make(hints[name], kind.__name__, name) for name in names})
 
 
 def _bare(hint: Any) -> Any:

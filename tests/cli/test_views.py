@@ -83,8 +83,7 @@ def _check_whole(table: Table) -> None:
     piped = list(plain(table))
     assert len(piped) == len(table.rows) + 1
     for row, line in zip(table.rows, piped[1:], strict=True):
-        for cell in row:
-            assert unstyled(cell) in line
+        assert all(unstyled(cell) in line for cell in row)
 
 
 @pytest.mark.parametrize(("view", "result"), [case for case in CASES if case.values[0] not in _AS_IT_IS])

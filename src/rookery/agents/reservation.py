@@ -42,7 +42,6 @@ from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
-from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
 
 
@@ -85,7 +84,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             run = _find_run(ctx, request, parent) or _new_run(ctx, task, request.caller)
             _check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
-            branch, path = branch_name(name, task.id), path_of(ctx.root, name)
+            branch, path = _find_branch(db, name, task), path_of(ctx.root, name)
             umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
             session = Session(
                 id=session_id,
@@ -198,6 +197,13 @@ def _find_name(db: Database, wanted: str | None, role: Role) -> str:
     if alive is not None:
         raise NameTaken(f"{wanted} is alive, at work on {alive.task_id}", hint="choose another --name")
     return wanted
+
+
+def _find_branch(db: Database, agent: str, task: Task) -> str:
+    """The branch for the agent's work on the task: never one of its work on another task, deleted ones included."""
+    return tasks.branch_for(
+        db, agent, task, lambda name: any(past.task_id != task.id for past in store.sessions(db, branch=name))
+    )
 
 
 def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | None:

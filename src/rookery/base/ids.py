@@ -29,8 +29,10 @@ _RANDOM_BITS = 80
 _HANDLE_LENGTH = 6
 _DESCRIBED = 60
 _ACCEPTED = "|".join((TASK, LEARNING, MESSAGE, RUN, MERGE))
-_NAMED = re.compile(rf"(?<![\w/.@'-])(?:{_ACCEPTED})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)")
-"""A whole id that commands accept, where it is no part of a path or branch, and not quoted from the caller's words."""
+_NAMED = re.compile(
+    rf"(?<![\w/.@'-])(?<!no \w{{3}} )(?<!no \w{{4}} )(?:{_ACCEPTED})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)"
+)
+"""A whole id that commands accept, where it is no part of a path or branch, and not repeated from the caller's words."""
 
 _last: tuple[int, int] = (0, 0)
 
@@ -74,8 +76,7 @@ def parse_id(prefix: str, text: str) -> str:
     ulid = ulid.upper()
     if head.lower() != prefix:
         raise InvalidId(f"{text!r} is not a {prefix} id", hint=f"a {prefix} id begins with {prefix}_")
-    begins = bool(mark) or len(ulid) == _ULID_LENGTH
-    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (begins and ulid[:1] > "7"):
+    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (len(ulid) == _ULID_LENGTH and ulid[:1] > "7"):
         raise InvalidId(
             f"{text!r} is not a {prefix} id",
             hint=f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U",

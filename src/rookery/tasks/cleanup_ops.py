@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rookery.base.errors import InvalidState
-from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.base.text import in_words
 from rookery.ops.context import Context
@@ -48,14 +47,14 @@ def cleanup(
     if base is None:
         raise InvalidState("there is no base branch to compare with", hint="set project.base")
     branches = vcs.branches(AGENT_BRANCHES)
-    task_ids = {name: name.rpartition("/")[2] for name in branches}
-    tasks = store.get_many(ctx.db, [task_id for task_id in task_ids.values() if is_id(TASK, task_id)])
+    tasks = store.named_in(ctx.db, branches)
     checked_out = set(vcs.checkouts().values())
     undone = vcs.saved_refs(UNDONE_WORK)
     target = vcs.resolve(base)
     judged = []
     for name, tip in sorted(branches.items()):
-        task = tasks.get(task_ids[name])
+        # Where two tasks share a handle, one that is not finished keeps the branch.
+        task = min(tasks[name], key=lambda task: (task.is_finished, task.branch != name), default=None)
         verdict, reason = "removable", f"{base} contains it"
         if undone_name(name) in undone:
             verdict, reason = "kept", "its landing was undone"

@@ -25,7 +25,7 @@ from rookery.tasks.store import Author
 from rookery.vcs.backend import Vcs
 from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.model import DirtyCheckout, NothingToCommit
-from rookery.vcs.ref_names import branch_name
+from rookery.vcs.ref_names import branch_names
 
 ResultOption = Annotated[str | None, LONG_TEXT, Doc("What came out of it.")]
 LearningOption = Annotated[
@@ -57,7 +57,7 @@ def start(
     chosen = _find_startable(db, task, by)
     if checkout and not vcs.status().is_clean:
         raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
-    branch = branch_name(by.name, chosen.id)
+    branch = _branch_for(db, vcs, by.name, chosen)
     start_commit = _ensure_branch(vcs, branch, base or ctx.config.project.base, chosen)
     with db.write():
         chosen = _find_startable(db, chosen.id, by)
@@ -187,6 +187,12 @@ def _find_startable(db: Database, text: str, author: Author) -> Task:
     if task.is_held(author.now) and task.assignee != author.name:
         raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")
     return task
+
+
+def _branch_for(db: Database, vcs: Vcs, agent: str, task: Task) -> str:
+    """The task's branch; one with the whole id that was made before, and that another attempt has replaced, goes on."""
+    whole = branch_names(agent, task.id)[-1]
+    return whole if vcs.branch_tip(whole) is not None else store.branch_for(db, agent, task)
 
 
 def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:

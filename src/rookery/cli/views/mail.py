@@ -129,7 +129,8 @@ def _recipient(message: Message) -> Line:
 
 def _kind(message: Message) -> Line:
     """The type, and the priority where it is not the usual one."""
-    return line(message.type, *([] if message.priority == _NORMAL else [" ", _priority(message)]))
+    is_usual = message.priority == _NORMAL
+    return line(message.type) if is_usual else line(message.type, " ", _priority(message))
 
 
 def _priority(message: Message) -> Span:

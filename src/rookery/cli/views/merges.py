@@ -53,7 +53,6 @@ from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of, what_it_did
 from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
-from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
 from rookery.tasks.scope.outside import describe_files
@@ -262,21 +261,6 @@ def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
     head = line("Rebased ", (branch, "bold"), f" onto {base}: {plural(result.commits, 'commit')}, now at ")
     saved = f"The earlier branch is saved as {result.rescue}"
     return [Paragraph([[*head, short(result.after)], (saved, "dim")])]
-
-
-def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
-    """Which branches overlap."""
-    rows = [
-        (
-            (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
-            (overlap.agents[0] or overlap.one, "bold"),
-            (overlap.agents[1] or overlap.other, "bold"),
-            some(overlap.conflicts or overlap.files, _SHOWN_FILES),
-        )
-        for overlap in scan.overlaps
-    ]
-    none = f"No overlaps among {plural(len(scan.branches), 'branch', 'branches')} that have not landed."
-    return [Table(("kind", "branch", "overlaps with", "files"), rows, empty=none)]
 
 
 def _table(entries: Sequence[Entry]) -> Table:

@@ -1,4 +1,4 @@
-"""How the results of `rook vcs` and `rook sync` are shown."""
+"""How the results of `rook vcs`, `rook radar` and `rook sync` are shown."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rookery.base.text import one_line, plural
 from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Span, Table, line, moment, short, some, text
 from rookery.cli.views.merges import pushed
 from rookery.merge.model import PUSHED
+from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.ops.vcs import Committed, Detected, Difference
 from rookery.remote.model import MERGED, CommitLine, Synced
 from rookery.tasks.cleanup_ops import Branch
@@ -21,6 +22,7 @@ from rookery.vcs.model import LogEntry, Status
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}
 _SHOWN_COMMITS = 10
 _SHOWN_FILES = 5
+_SHOWN_OVERLAPS = 3
 _VERDICTS = {"kept": "", "removable": "busy", "deleted": "good"}
 
 
@@ -80,6 +82,21 @@ def cleanup(branches: list[Branch], values: dict[str, Any]) -> Iterator[Block]:
     yield Table(("verdict", "branch", "reason"), rows, empty="No branches of tasks.")
     if any(branch.verdict == "removable" for branch in branches) and not values.get("delete"):
         yield text("`rook vcs cleanup --delete` deletes the removable ones.", "dim")
+
+
+def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
+    """Which branches overlap."""
+    rows = [
+        (
+            (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
+            (overlap.agents[0] or overlap.one, "bold"),
+            (overlap.agents[1] or overlap.other, "bold"),
+            some(overlap.conflicts or overlap.files, _SHOWN_OVERLAPS),
+        )
+        for overlap in scan.overlaps
+    ]
+    none = f"No overlaps among {plural(len(scan.branches), 'branch', 'branches')} that have not landed."
+    return [Table(("kind", "branch", "overlaps with", "files"), rows, empty=none)]
 
 
 def _kind(kind: str) -> Span:
