@@ -157,7 +157,7 @@ def _environ(repo: str, mode: str, session: str, agent: str) -> dict[str, str]:
 
 
 def _stop(repo: str, rook: list[str]) -> None:
-    for agent in json.loads(_run(repo, [*rook, "status", "--json"]))["data"]:
+    for agent in json.loads(_run(repo, [*rook, "status", "--json"]))["data"]["agents"]:
         _run(repo, [*rook, "stop", agent["agent"], "-q"])
 
 

@@ -45,12 +45,17 @@ class Stage:
         )
         return json.loads(done.stdout)["data"]
 
+    def agents(self) -> list[dict[str, Any]]:
+        """All agents, those that have ended too."""
+        shown = self.ask("status", "--all")
+        return [*shown["agents"], *shown["ended"]]
+
     def stop_agents(self) -> None:
         """End what a demo that was interrupted has left alive."""
         done = subprocess.run(
             [self.rook_program, "status", "--json"], cwd=self.repo, capture_output=True, text=True, check=False
         )
-        for agent in json.loads(done.stdout)["data"] if done.returncode == 0 else ():
+        for agent in json.loads(done.stdout)["data"]["agents"] if done.returncode == 0 else ():
             subprocess.run([self.rook_program, "stop", agent["agent"], "--quiet"], cwd=self.repo, check=False)
 
     def remove(self) -> None:

@@ -132,4 +132,4 @@ def _check(stage: Stage, **tiers: str) -> None:
 
 
 def _states(stage: Stage) -> dict[str, str]:
-    return {agent["agent"]: agent["outcome"] or agent["state"] for agent in stage.ask("status", "--all")}
+    return {agent["agent"]: agent["outcome"] or agent["state"] for agent in stage.agents()}

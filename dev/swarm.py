@@ -128,7 +128,7 @@ def _question(stage: Stage) -> str | None:
 
 
 def _outcome(stage: Stage, name: str) -> str | None:
-    outcome: str | None = next(agent["outcome"] for agent in stage.ask("status", "--all") if agent["agent"] == name)
+    outcome: str | None = next(agent["outcome"] for agent in stage.agents() if agent["agent"] == name)
     return outcome
 
 

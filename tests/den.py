@@ -17,7 +17,7 @@ from rookery.flows import loop
 from rookery.processes.proctree import Identity, marked
 from rookery.processes.python import module_command
 from rookery.sessions.journal import find_runner
-from support import IN_DAEMON, die_at, run_real_rook, wait_for_agent, wait_until
+from support import IN_DAEMON, die_at, everyone, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
@@ -51,7 +51,7 @@ class Den:
 
     def agent(self, name: str) -> dict[str, Any]:
         """An agent's present state; nothing if there never was one."""
-        agents = self.rook.json("status", "--all").data
+        agents = everyone(self.rook.json("status", "--all").data)
         return next((agent for agent in agents if agent["agent"] == name), {})
 
     def wait_for(self, name: str, *states: str) -> dict[str, Any]:

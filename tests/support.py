@@ -255,6 +255,11 @@ def wait_for_agent(rook: Rook, name: str, states: Sequence[str], seconds: float 
         db.close()
 
 
+def everyone(overview: dict[str, Any]) -> list[dict[str, Any]]:
+    """All agents that `rook status --all` shows, those that have ended too."""
+    return [*overview["agents"], *overview["ended"]]
+
+
 def add(db: Database, title: str = "work", parent: str | None = None, now: str = NOW, **more: Any) -> str:
     """Make a task and return its id."""
     return service.create(db, service.Draft(title, parent=parent, **more), Author("human", now)).task.id

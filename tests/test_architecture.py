@@ -43,8 +43,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("remote",),
     ("location",),
     ("review",),
+    ("inbox",),
     ("notify",),
     ("watch",),
+    ("overview",),
+    ("upkeep",),
     ("flows",),
     ("doctor",),
     ("client",),
@@ -102,13 +105,14 @@ TABLES: dict[str, tuple[str, ...]] = {
         "outside_files",
     ),
     "sessions": ("sessions", "turns", "runs", "port_blocks", "identities_due"),
-    "mail": ("messages", "mail_groups"),
+    "mail": ("messages", "mail_groups", "mail_readers", "mail_readings"),
     "costs": ("turn_usage", "one_shots"),
     "worktrees": ("cleanings",),
     "merge": (
         *("merges", "merge_files", "merge_leases", "gate_runs", "open_conflicts"),
         *("radar_files", "radar_pairs", "radar_warnings"),
     ),
+    "inbox": ("inbox_marks",),
     "flows": ("loop_failures", "radar_seen"),
 }
 """The room that owns each table: its stores alone read and write it."""
@@ -127,10 +131,15 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.ops.store", "merge_leases"): "whether a project was moved is decided before its state may be used",
     ("rookery.tasks.scope.store", "sessions"): "what an agent may change is asked where a task is handed in, below",
     ("rookery.mail.store", "turns"): "mail is new again once the turn that saw it has ended: a part of every check",
+    ("rookery.mail.store", "inbox_marks"): "a question that a person has acknowledged is no longer open",
     ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",
     ("rookery.costs.store", "tasks"): "costs are grouped by what the sessions were for",
     ("rookery.tasks.landed_store", "merges"): "completed means landed, and only our records show squashed work",
+    **{
+        ("rookery.inbox.store", table): "what waits for a person follows from the facts of all rooms, also of the loop"
+        for table in ("messages", "sessions", "turns", "tasks", "merges", "open_conflicts", "loop_failures")
+    },
     **{
         ("rookery.flows.store", table): "asked after every command and every commit, by one query"
         for table in ("sessions", "turns", "messages", "merges", "merge_leases", "cleanings", "identities_due")

@@ -136,7 +136,7 @@ class Soak:
         yield from tasks.check_finished(db, self._person.keys)
         yield from mail.check_unread(db)
         db.close()
-        for agent in site.ask("status"):
+        for agent in site.ask("status")["agents"]:
             site.rook("stop", agent["agent"])
         site.rook("daemon", "stop")
         yield from leftovers.check_processes(self._wait_for_ends())

@@ -128,7 +128,7 @@ class Chaos:
 
     def _call_of_agent(self, *words: str) -> None:
         """A command for one of the living agents."""
-        alive = self._site.rook("status").data or []
+        alive = (self._site.rook("status").data or {"agents": []})["agents"]
         if alive:
             self._site.rook(*words, self._dice.choice(alive)["agent"])
 

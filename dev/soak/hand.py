@@ -208,7 +208,7 @@ class Hand:
     def gossip(self) -> None:
         """Write to one other living agent."""
         try:
-            alive = self.rook("status")
+            alive = self.rook("status")["agents"]
         except CallFailed:
             return
         others = [agent["agent"] for agent in alive if agent["agent"] != self.agent]

@@ -68,11 +68,11 @@ class Person:
 
     def _look(self, slingers: ThreadPoolExecutor) -> None:
         """One round: do everything that is due."""
-        agents = self._site.rook("status", "--all").data
+        shown = self._site.rook("status").data
         tasks = self._site.rook("task", "list", "--limit=0").data
-        if agents is None or tasks is None:
+        if shown is None or tasks is None:
             return
-        alive = [agent for agent in agents if agent["state"] != "ended"]
+        alive = shown["agents"]
         self.most_alive = max(self.most_alive, len(alive))
         self._plan(tasks)
         self._read_mail()
@@ -82,9 +82,9 @@ class Person:
 
     def is_finished(self) -> bool:
         """True if every task that an agent ever began has landed, and no agent is alive."""
-        agents = self._site.rook("status").data
+        shown = self._site.rook("status").data
         tasks = self._site.rook("task", "list", "--limit=0").data
-        return agents == [] and tasks is not None and not self.unfinished(tasks)
+        return shown is not None and shown["agents"] == [] and tasks is not None and not self.unfinished(tasks)
 
     def unfinished(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tasks that an agent began and that have not landed."""

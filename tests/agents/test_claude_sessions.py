@@ -84,7 +84,7 @@ class ClaudeDen(Den):
 def den(repo: Path, model: ModelServer) -> Iterator[ClaudeDen]:
     den = ClaudeDen(repo, model)
     yield den
-    for agent in den.rook.json("status").data:
+    for agent in den.rook.json("status").data["agents"]:
         den.rook("stop", agent["agent"])
     Tmux(socket_path(str(repo))).kill_server()
 

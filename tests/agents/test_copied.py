@@ -19,7 +19,7 @@ from rookery.db.database import Database
 from rookery.processes.proctree import Identity, marked
 from rookery.vcs import cage
 from rookery.vcs.git import relocate as git_relocate
-from support import start_rook, wait_until
+from support import everyone, start_rook, wait_until
 
 WAITS = [
     {"edit": {"path": "first.txt", "text": "first\n"}},
@@ -86,7 +86,7 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
     output = first.err.decode()
     assert output.count("\n") == 1, output
     assert f"copied from {scene.original}" in output
-    states = {agent["agent"]: agent for agent in first.data}
+    states = {agent["agent"]: agent for agent in everyone(first.data)}
     for name in ("ann", "bob"):
         assert (states[name]["state"], states[name]["outcome"]) == ("ended", "stopped")
         assert states[name]["reason"] == f"copied from {scene.original}"
@@ -111,7 +111,7 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
     assert (scene.copy / "own.txt").exists()
     assert not (scene.original / "own.txt").exists()
     # And so does the original.
-    assert {agent["agent"]: agent["state"] for agent in scene.den.rook.json("status").data} == {
+    assert {agent["agent"]: agent["state"] for agent in scene.den.rook.json("status").data["agents"]} == {
         "ann": "waiting",
         "bob": "working",
     }
@@ -131,7 +131,7 @@ def test_a_command_that_is_killed_on_the_way_is_followed_up(scene: Scene, step: 
     assert killed.status == -9, killed
     listed = rook.json("status", "--all")
     assert listed.err.decode().count("copied from") == 1
-    states = {agent["agent"]: agent["reason"] for agent in listed.data}
+    states = {agent["agent"]: agent["reason"] for agent in everyone(listed.data)}
     assert states == dict.fromkeys(("ann", "bob"), f"copied from {scene.original}")
     assert _worktrees(scene.copy)[1:] == [str(scene.copy / ".rookery/worktrees" / name) for name in ("ann", "bob")]
     assert scene.pointers(scene.original) == scene.before

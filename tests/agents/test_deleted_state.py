@@ -20,7 +20,7 @@ from rookery.db import commits
 from rookery.db.database import Database
 from rookery.processes.locks import is_locked
 from rookery.processes.proctable import MARK, SERVES, pids_with
-from support import wait_until
+from support import everyone, wait_until
 
 _WORK = "echo one > one; git add one; git commit -qm One; touch begun; sleep 300"
 SECONDS = 20
@@ -75,7 +75,7 @@ def test_a_new_project_at_the_same_path_gets_nothing_of_the_old_one(den: Den) ->
     delete(den.folder)
     assert den.rook("init", "--yes").status == 0
     wait_until(lambda: not old & living(den.folder, bee["id"]), SECONDS)
-    assert den.rook.json("status", "--all").data == []
+    assert everyone(den.rook.json("status", "--all").data) == []
     db = Database.open(database_path(str(den.folder)))
     assert [db.value(f"SELECT count(*) FROM {table}") for table in ("events", "sessions", "turns")] == [0, 0, 0]
     db.close()

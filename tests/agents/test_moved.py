@@ -86,7 +86,7 @@ def test_a_waiting_agent_goes_on_at_the_new_place(scene: Scene) -> None:
     den = scene.move()
     first = den.rook.json("status")
     assert first.err.decode() == f"rook: this project was moved from {scene.old}: 2 worktrees were repaired\n"
-    assert [(agent["agent"], agent["state"]) for agent in first.data] == [("ann", "waiting")]
+    assert [(agent["agent"], agent["state"]) for agent in first.data["agents"]] == [("ann", "waiting")]
     assert den.rook("status").err == b""
     tree = scene.new / ".rookery" / "worktrees" / "ann"
     assert _worktrees(scene.new) == [str(scene.new), str(tree), str(outside)]
@@ -196,7 +196,7 @@ def test_by_a_link_it_is_the_same_project(scene: Scene) -> None:
     link.symlink_to(scene.old)
     seen = Den.at(link).rook.json("status")
     assert seen.err == b""
-    assert [agent["agent"] for agent in seen.data] == ["ann"]
+    assert [agent["agent"] for agent in seen.data["agents"]] == ["ann"]
     _lands(Den.at(link))
 
 

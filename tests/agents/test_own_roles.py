@@ -12,7 +12,7 @@ from conftest import Rook
 from den import DONE, Den
 from rookery.hooks import service as hooks
 from rookery.hooks.model import DENIED
-from support import wait_until, write_role
+from support import everyone, wait_until, write_role
 
 WRITER = "extends: builder\naliases: [author]\npurpose: writes the documentation\nends_with: [result]"
 
@@ -120,7 +120,7 @@ def test_an_agent_whose_role_cannot_be_read_still_ends_and_its_task_is_open_agai
         assert rook(*words, env=agent.env).status == 0, words
     write_role(rook.folder, "builder", "extends: wizard")
     assert rook("hook", "stop", env=agent.env).status == 0
-    (agent_row,) = rook.json("status", "--all").data
+    (agent_row,) = everyone(rook.json("status", "--all").data)
     assert (agent_row["state"], agent_row["outcome"]) == ("ended", "completed")
     assert rook.json("task", "get", agent.task).data["state"] == "PENDING"
 

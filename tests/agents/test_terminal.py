@@ -111,7 +111,7 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
     ctx.react = lambda: react(ctx)
     with StatusWatch(ctx) as watch:
         wait_until(lambda: "Here I am" in watch.screens().get("bee", ""), 30)
-        assert "Here I am" in str(look.status(ctx, screens=watch.screens())[0].doing)
+        assert "Here I am" in str(look.status(ctx, screens=watch.screens())[0].last)
 
         session = store.sessions(db, alive=True)[0]
         end_tree(None, ("ROOKERY_SESSION", session.id), 0)

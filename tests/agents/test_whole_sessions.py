@@ -169,7 +169,7 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     refused = [ran.error for ran in done if ran.status]
     assert [error for error in refused if error["code"] != "cap_reached"] == []
     assert len(refused) == 20
-    assert len(den.rook.json("status").data) == 10
+    assert len(den.rook.json("status").data["agents"]) == 10
     assert len(list((den.folder / ".rookery/sessions").iterdir())) == 10
     den_branches = git(den.folder, "branch", "--list", "rook/*").splitlines()
     assert len(den_branches) == 10
@@ -177,7 +177,7 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     states = [task["state"] for task in den.rook.json("task", "list").data]
     assert (states.count("IN_PROGRESS"), states.count("PENDING")) == (10, 20)
 
-    for agent in den.rook.json("status").data:
+    for agent in den.rook.json("status").data["agents"]:
         assert den.rook("stop", agent["agent"], "--clean").status == 0
     den.assert_tidy(worktrees=0, branches=0)
 
@@ -189,7 +189,7 @@ def test_a_failing_setup_undoes_everything_and_says_why(den: Den) -> None:
     refused = den.rook.json("sling", task, "--name", "bee").error
     assert "7" in refused["message"]
     assert "no luck" in refused["message"]
-    assert den.rook.json("status").data == []
+    assert den.rook.json("status").data["agents"] == []
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
     den.assert_tidy(worktrees=0, branches=0)
 

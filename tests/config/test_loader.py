@@ -129,6 +129,13 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("merge.cpus", "2", 2),
         ("remote.push", "never", "never"),
         ("remote.timeout", "5s", 5.0),
+        ("backup.keep", "3", 3),
+        ("backup.every", "12h", 43200.0),
+        ("prune.telemetry", "9", 9),
+        ("prune.logs", "9", 9),
+        ("prune.snapshots", "9", 9),
+        ("prune.events", "9", 9),
+        ("prune.size", "9", 9),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -191,7 +198,8 @@ def test_the_tests_above_know_every_key() -> None:
         *("merge.batch", "merge.retries", "merge.lease", "merge.wait", "merge.rebase", "merge.clean"),
         *("merge.gate_output", "merge.gate_disk", "merge.rules", "merge.unions"),
         *("merge.slots", "merge.memory", "merge.cpus"),
-        *("remote.push", "remote.timeout"),
+        *("remote.push", "remote.timeout", "backup.keep", "backup.every"),
+        *("prune.telemetry", "prune.logs", "prune.snapshots", "prune.events", "prune.size"),
     }
 
 

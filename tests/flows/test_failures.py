@@ -12,7 +12,8 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop, store
-from rookery.flows.model import MOST_FAILURES, Action, NeedsPerson, Plan
+from rookery.flows.model import Action, NeedsPerson, Plan
+from rookery.inbox.model import MOST_FAILURES
 from rookery.ops.context import Context
 
 

@@ -20,7 +20,7 @@ from rookery.merge.lease import Lease
 from rookery.merge.lease_store import LeaseRow
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
-from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
+from support import IN_DAEMON, Ran, everyone, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
@@ -147,7 +147,7 @@ class Yard:
 
     def agent(self, name: str) -> dict[str, Any]:
         """An agent's present state."""
-        agents = self.rook.json("status", "--all").data
+        agents = everyone(self.rook.json("status", "--all").data)
         return next((agent for agent in agents if agent["agent"] == name), {})
 
     def wait_for(self, name: str, *states: str) -> None:

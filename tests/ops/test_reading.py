@@ -77,8 +77,8 @@ GIT_READS = {
     *("name-rev", "show-ref", "version", "--version", "diff-index", "diff-files", "patch-id", "cherry", "check-attr"),
 }
 FOLLOWING = {"feed"}
-NOTHING_TO_SHOW = {"spec show", "merge explain"}
-"""Here there is no specification, and no landing."""
+NOTHING_TO_SHOW = {"spec show", "merge explain", "inbox show"}
+"""Here there is no specification, no landing, and nothing of that key in the inbox."""
 ALSO_STARTED = {
     ("inspect", "tmux"): "shows the agent's screen",
     ("vcs diff", "add"): "puts untracked files into an index and objects of its own, which are thrown away",

@@ -50,7 +50,7 @@ class Cell(Den):
 
     def close(self) -> None:
         """Stop the agents that a failed test left at work."""
-        for agent in self.rook.json("status").data:
+        for agent in self.rook.json("status").data["agents"]:
             self.rook("stop", agent["agent"])
         Tmux(socket_path(str(self.folder))).kill_server()
 

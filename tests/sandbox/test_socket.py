@@ -13,7 +13,7 @@ import pytest
 from daemons import end_daemon, has_daemon, workers_of
 from rookery.runtimes.hooks import hook_command
 from sandbox.cell import Cell, needs_bubblewrap
-from support import wait_until
+from support import everyone, wait_until
 
 
 @pytest.fixture(params=["on", "off"])
@@ -64,7 +64,7 @@ def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
     assert '"hint":"' in outputs[0]
     assert '"environment"' not in outputs[7]
     assert not outside.exists()
-    assert [agent["agent"] for agent in cell.rook.json("status", "--all").data] == ["queen"]
+    assert [agent["agent"] for agent in everyone(cell.rook.json("status", "--all").data)] == ["queen"]
 
 
 @pytest.mark.slow

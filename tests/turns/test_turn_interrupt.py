@@ -21,7 +21,7 @@ from support import wait_until
 def den(repo: Path) -> Iterator[Den]:
     den = Den(repo)
     yield den
-    for agent in den.rook.json("status").data:
+    for agent in den.rook.json("status").data["agents"]:
         den.rook("stop", agent["agent"])
     Tmux(socket_path(str(repo))).kill_server()
 

@@ -32,7 +32,7 @@ _ACCEPTED = "|".join((TASK, LEARNING, MESSAGE, RUN, MERGE))
 _NAMED = re.compile(
     rf"(?<![\w/.@'-])(?<!no \w{{3}} )(?<!no \w{{4}} )(?:{_ACCEPTED})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)"
 )
-"""A whole id that commands accept, where it is no part of a path or branch, and not repeated from the caller's words."""
+"""A whole id that commands accept, where it is no part of a path or branch, and not one that a caller made up."""
 
 _last: tuple[int, int] = (0, 0)
 

@@ -17,6 +17,7 @@ from rookery.base.text import in_words, one_line
 from rookery.cli.help import ABOUT
 from rookery.config.schema import keys
 from rookery.doctor.service import CATEGORIES
+from rookery.inbox.service import list_items
 from rookery.mail import store as mail
 from rookery.mail.addressing import KIN_GROUPS
 from rookery.mail.model import HUMAN
@@ -166,6 +167,10 @@ def _addresses(ctx: Context) -> list[Candidate]:
     return [Candidate(HUMAN, "people"), *_agents(ctx), *(Candidate(f"@{name}", "group") for name in groups)]
 
 
+def _inbox(ctx: Context) -> list[Candidate]:
+    return [Candidate(item.handle, one_line(f"{item.who} {item.why}", _WIDTH)) for item in list_items(ctx)[:_MOST]]
+
+
 def _messages(ctx: Context) -> list[Candidate]:
     messages = mail.select(ctx.db, mail.Query(limit=_MOST))
     return [_named(message.id, f"{message.sender}: {message.subject}") for message in messages]
@@ -186,6 +191,7 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.BRANCHES: _branches,
     operation.ADDRESSES: _addresses,
     operation.MESSAGES: _messages,
+    operation.INBOX: _inbox,
     operation.MERGES: _merges,
     operation.LEARNINGS: _learnings,
     operation.MAIL_GROUPS: lambda ctx: list(map(Candidate, mail.group_names(ctx.db))),

@@ -65,13 +65,15 @@ class Table(Block):
     """Rows under headings, or what `empty` says if there are none.
 
     On a narrow terminal the `stretch` column, which is the last one unless it says otherwise, goes on in further lines
-    under itself, and so do long names. Nothing is cut.
+    under itself, and so do long names. Nothing is cut. The columns in `under`
+    go to a line of their own under each row then.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     stretch: int = -1
     empty: str = ""
+    under: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ from rookery.base.text import visible
 from rookery.cli.bug import write_log
 from rookery.cli.help import show_help
 from rookery.cli.parse import parse_operation
-from rookery.cli.render import print_error, print_ids, print_view
+from rookery.cli.render import print_error, print_ids, print_view, redraw_views
 from rookery.config.environ import read_environ
 from rookery.flows.workload import is_needed
 from rookery.guard.permits import check_confined, check_permitted
 from rookery.ops import index
 from rookery.ops.command_line import Globals, read_globals
 from rookery.ops.context import Context
-from rookery.ops.operation import Op, call
+from rookery.ops.operation import FOLLOWS, Op, call
 
 _BROKEN_PIPE = 141
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
@@ -79,13 +79,21 @@ def _run(words: list[str]) -> int:
             check_confined(operation, values, settings.directory, settings.config)
         check_permitted(context, operation, values)
         result = call(context, operation, values)
-        for one in result if operation.streams else [result]:
-            _print_result(operation, one, settings, context, values)
+        if _redraws(operation, context, settings, values):
+            redraw_views(operation.view, result, values, no_color=settings.no_color or context.environ.no_color)
+        else:
+            for one in result if operation.streams else [result]:
+                _print_result(operation, one, settings, context, values)
         if context.has_database and operation.changes_state:
             _react(context, words)
         return int(getattr(result, "exit_status", 0))
     finally:
         context.close()
+
+
+def _redraws(op: Op, context: Context, settings: Globals, values: dict[str, Any]) -> bool:
+    follows = any(values.get(param.name) for param in op.params if FOLLOWS in param.marks)
+    return op.redraws and follows and context.is_interactive and not settings.quiet
 
 
 def _react(context: Context, words: list[str]) -> None:

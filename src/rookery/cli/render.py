@@ -14,9 +14,22 @@ from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, un
 
 def print_view(view: str, data: Any, values: dict[str, Any], *, no_color: bool) -> None:
     """Show a result to a person."""
+    show(_draw(view, data, values), no_color=no_color)
+
+
+def redraw_views(view: str, results: Iterable[Any], values: dict[str, Any], *, no_color: bool) -> None:
+    """Show results on a terminal, each in the place of the one before."""
+    from rookery.cli.rich_output import LiveScreen  # rich takes 25 ms to import
+
+    with LiveScreen(no_color=no_color) as screen:
+        for data in results:
+            screen.draw(map(_or_note, _draw(view, data, values)))
+
+
+def _draw(view: str, data: Any, values: dict[str, Any]) -> Iterable[Block]:
     module, _, function = view.partition(".")
-    draw = getattr(import_module(f"rookery.cli.views.{module}"), function)
-    show(draw(data, values), no_color=no_color)
+    blocks: Iterable[Block] = getattr(import_module(f"rookery.cli.views.{module}"), function)(data, values)
+    return blocks
 
 
 def print_ids(data: Any) -> None:

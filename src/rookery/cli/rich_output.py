@@ -5,8 +5,9 @@ Loaded only for a terminal: rich takes 25 ms to import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Self, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -28,7 +29,10 @@ _INDENT = " " * 4
 
 def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
     """Print blocks to the terminal."""
-    console = open_console(stdout(), no_color=no_color)
+    _draw(open_console(stdout(), no_color=no_color), blocks)
+
+
+def _draw(console: Console, blocks: Iterable[Block]) -> None:
     for block in blocks:
         match block:
             case Paragraph(lines=lines, indent=indent):
@@ -41,10 +45,43 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
                 for name, value in rows:
                     grid.add_row(name, _text(value))
                 console.print(grid)
+            case Table(under=under) if under and _natural_width(block) > console.width:
+                for renderable in _two_lines(block, console.width):
+                    console.print(renderable)
             case Table():
                 _draw_table(console, block)
             case Tree():
                 console.print(_tree(block))
+
+
+class LiveScreen(AbstractContextManager["LiveScreen"]):
+    """The terminal's other screen, on which each view takes the place of the one before; then the first one is back."""
+
+    def __init__(self, *, no_color: bool) -> None:
+        self._no_color = no_color
+
+    def __enter__(self) -> Self:
+        self._write("\033[?1049h\033[?25l")
+        return self
+
+    def draw(self, blocks: Iterable[Block]) -> None:
+        """Show the blocks, as many lines as the terminal has."""
+        console = open_console(stdout(), no_color=self._no_color)
+        with console.capture() as captured:
+            _draw(console, blocks)
+        lines, room = captured.get().rstrip("\n").split("\n"), max(2, console.height)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], f"… {len(lines) - room + 1} more lines: make the window higher"]
+        self._write("\033[H" + "\r\n".join(f"{line}\033[K" for line in lines) + "\033[J")
+
+    def __exit__(self, *_error: object) -> None:
+        with suppress(OSError):  # the terminal is gone
+            self._write("\033[?25h\033[?1049l")
+
+    def _write(self, text: str) -> None:
+        out = stdout()
+        out.buffer.write(text.encode(errors="backslashreplace"))
+        out.flush()
 
 
 def open_console(file: TextIO, **more: Any) -> Console:
@@ -73,13 +110,22 @@ def _draw_table(console: Console, block: Table) -> None:
     console.print(table)
 
 
+def _natural_width(block: Table) -> int:
+    """How wide a table is if nothing is folded."""
+    return sum(_widths(block)) + _GAP * (len(block.headings) - 1)
+
+
+def _widths(block: Table) -> list[int]:
+    columns = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
+    return [max(map(cell_len, column)) for column in columns]
+
+
 def _fit(block: Table, room: int) -> list[int] | None:
     """How wide each column is, so that all fit; None if they cannot.
 
     First the text gives way, down to a width at which it can still be read, then the widest of the others.
     """
-    columns = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
+    widths = _widths(block)
     text = block.stretch if block.stretch >= 0 else len(widths) - 1
     missing = sum(widths) + _GAP * (len(widths) - 1) - room
     if missing > 0:
@@ -104,6 +150,25 @@ def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
             lines[-1].append("  ")
         lines[-1].append_text(cell)
     return Text("\n").join(lines)
+
+
+def _two_lines(block: Table, width: int) -> Iterator[Text | Padding]:
+    """A table that is too wide: aligned columns, and under each row those that go there."""
+    upper = [column for column in range(len(block.headings)) if column not in block.under]
+    rows = [[_text(row[column]) for column in upper] for row in (block.headings, *block.rows)]
+    widths = [max(row[column].cell_len for row in rows) for column in range(len(upper))]
+    for number, cells in enumerate(rows):
+        for cell, least in zip(cells[:-1], widths, strict=False):
+            cell.pad_right(least - cell.cell_len)
+        line = Text(" " * _GAP).join(cells)
+        line.rstrip()
+        line.stylize("bright_black" if number == 0 else "")
+        if line.cell_len > width:  # not even these fit beside each other
+            line = _wrapped([(block.headings, *block.rows)[number][column] for column in upper], width, "")
+        yield line
+        if number:
+            under = [_text(block.rows[number - 1][column]) for column in block.under]
+            yield Padding(Text(" " * _GAP).join(cell for cell in under if cell), (0, 0, 0, len(_INDENT)))
 
 
 def _tree(block: Tree) -> RichTree:

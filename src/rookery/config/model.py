@@ -237,6 +237,32 @@ class RemoteConfig(Settings):
 
 
 @dataclass(frozen=True, slots=True)
+class BackupConfig(Settings):
+    """Copies of the database that Rookery makes by itself."""
+
+    keep: Annotated[int, Limits(0, 1000)] = 7
+    """How many backups of each kind are kept, the newest; 0 makes none."""
+    every: Duration = 86400.0
+    """How often a backup is made, and what is old is pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruneConfig(Settings):
+    """What is removed by itself when it is old. Work that has not landed is never removed."""
+
+    telemetry: Annotated[int, Limits(0)] = 30
+    """After how many days the records of what agents did are removed; 0 keeps them."""
+    logs: Annotated[int, Limits(0)] = 30
+    """After how many days the logs of gates and of agents that have ended are removed; 0 keeps them."""
+    snapshots: Annotated[int, Limits(0)] = 30
+    """After how many days the snapshots of agents that have ended are removed, if their work landed; 0 keeps them."""
+    events: Annotated[int, Limits(0)] = 0
+    """After how many days events of agents, turns and mail go to a file in `.rookery/archive`; 0 keeps them."""
+    size: Annotated[int, Limits(0)] = 2048
+    """How many megabytes these logs may take before the oldest are removed, whatever their age; 0 sets no bound."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config(Settings):
     """All settings."""
 
@@ -254,3 +280,5 @@ class Config(Settings):
     """A list; each entry has a name, a command and, if wanted, paths and a timeout."""
     merge: MergeConfig = field(default_factory=MergeConfig)
     remote: RemoteConfig = field(default_factory=RemoteConfig)
+    backup: BackupConfig = field(default_factory=BackupConfig)
+    prune: PruneConfig = field(default_factory=PruneConfig)

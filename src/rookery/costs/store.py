@@ -104,6 +104,11 @@ def add_usage(db: Database, turn_id: str, usage: Iterable[dict[str, Any]]) -> No
     )
 
 
+def delete_usage(db: Database, turn_ids: Iterable[str]) -> None:
+    """Forget what turns used, because they are deleted."""
+    db.execute_many("DELETE FROM turn_usage WHERE turn_id = ?", [(turn_id,) for turn_id in turn_ids])
+
+
 def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -> None:
     """Record what a single prompt used, priced, by model; nothing if that is recorded already."""
     sums: dict[str, Counter[str]] = {}

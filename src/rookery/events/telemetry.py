@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Unpack
@@ -12,7 +13,7 @@ from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, reuse_connection
-from rookery.db.dialect import marks
+from rookery.db.dialect import conditions, marks
 from rookery.db.sqlite import patience, storage_failed
 from rookery.events.store import KEEP_TIME, TIMES_EVERY, Bounds, condition, select
 
@@ -158,6 +159,20 @@ class Telemetry:
             (turn_id, offset),
         )
 
+    def measure(self, before: str | None, busy: Collection[str]) -> tuple[int, int]:
+        """How many records `delete` would delete, and the length of their texts."""
+        where, values = _old(before, busy)
+        row = self.db.one(f"SELECT count(*), coalesce(sum(length(data) + 200), 0) FROM records WHERE {where}", values)
+        return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+    def delete(self, before: str | None, busy: Collection[str], most: int = -1) -> int:
+        """Delete records from before a time, the oldest first, but none of sessions that are busy."""
+        where, values = _old(before, busy)
+        sql = f"DELETE FROM records WHERE seq IN (SELECT seq FROM records WHERE {where} ORDER BY seq LIMIT ?)"
+        with self.db.write() as db:
+            db.execute(sql, (*values, most))
+            return db.changed
+
     def last_seq(self) -> int:
         """The number of the newest record."""
         return int(self.db.value("SELECT coalesce(max(seq), 0) FROM records"))
@@ -175,3 +190,8 @@ class Telemetry:
     def close(self) -> None:
         """Close the file."""
         self.db.close()
+
+
+def _old(before: str | None, busy: Collection[str]) -> tuple[str, list[object]]:
+    where, values = conditions({"at < ?": before})
+    return " AND ".join([*where, f"session_id NOT IN ({marks(len(busy))})"]), [*values, *busy]

@@ -20,7 +20,8 @@ from rookery.config import layout
 from rookery.config.environ import HUMAN
 from rookery.environment.service import acting_alone
 from rookery.flows import deadlines, identities, jobs, landings, leftovers, radar, sessions, store
-from rookery.flows.model import MOST_FAILURES, Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
+from rookery.flows.model import Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
+from rookery.inbox.model import MOST_FAILURES
 from rookery.mail import service as mail
 from rookery.ops.context import Context
 from rookery.ops.location import can_run_agents

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.inbox.model import MOST_FAILURES
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
 
 FIRST_WAIT, LONGEST_WAIT = 10.0, 300.0
-MOST_FAILURES = 8
-"""An action that has failed so often is left to a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.opening import prompt_of
 
 
-@op("hooks install", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="hooks.installed")
+@op("hooks install", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="project.hooks_installed")
 def install(ctx: Context) -> Installed:
     """Tell your own Claude Code session in this checkout about Rookery: how things stand, and mail at each prompt.
 
@@ -24,13 +24,13 @@ def install(ctx: Context) -> Installed:
     return session_hooks.install(ctx.root)
 
 
-@op("hooks uninstall", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="hooks.installed")
+@op("hooks uninstall", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="project.hooks_installed")
 def uninstall(ctx: Context) -> Installed:
     """Remove the hooks again, without a trace."""
     return session_hooks.uninstall(ctx.root)
 
 
-@op("hooks status", needs="project.read", view="hooks.installed")
+@op("hooks status", needs="project.read", view="project.hooks_installed")
 def status(ctx: Context) -> Installed:
     """Show which hooks are installed, and whether they call this Rookery."""
     return session_hooks.status(ctx.root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.ids import MESSAGE, parse_id, resolve_id
@@ -22,7 +22,8 @@ _URGENT_FIRST = (
     + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in enumerate(reversed(PRIORITIES)))
     + f" ELSE {len(PRIORITIES)} END"
 )
-_UNREAD = "m.recipient = ? AND m.read_at IS NULL"
+_UNREAD_ONLY = "m.read_at IS NULL"
+_UNREAD = f"m.recipient = ? AND {_UNREAD_ONLY}"
 # New: its recipient has not read it, and no turn that is still running has seen it.
 _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
@@ -30,6 +31,16 @@ _NEW = (
 )
 WAKES = f"NOT (m.sender = '{SYSTEM}' AND m.priority = '{QUIET_PRIORITY}')"
 """Of messages `m`, those that begin a turn of an agent that waits."""
+WANTS_ANSWER = "m.type IN ('question', 'decision_gate', 'escalation', 'error')"
+"""Of messages `m`, those that a recipient has to answer or to deal with; an index has this very condition."""
+UNANSWERED = (
+    f"m.sender <> '{SYSTEM}' AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.thread_id = m.thread_id "
+    "AND a.sender = m.recipient AND a.seq > m.seq)"
+)
+"""Of messages `m`, those that their recipient has not answered in their thread. Rookery itself waits for no answer."""
+_SETTLED = "EXISTS (SELECT 1 FROM inbox_marks k WHERE k.key = m.type || ':' || m.id AND k.until IS NULL)"
+"""Of messages `m` to a person, those that the person has acknowledged without an answer."""
+_OPEN = f"{WANTS_ANSWER} AND {UNANSWERED} AND NOT {_SETTLED}"
 _PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
@@ -44,6 +55,8 @@ class Query(Record):
     thread: str | None = None
     """The id of a thread."""
     unread: bool = False
+    unanswered: bool = False
+    """Only questions and the like that their recipient has neither answered nor acknowledged."""
     limit: int = 0
     """How many at most; 0 for all."""
     before: str | None = None
@@ -127,6 +140,11 @@ def count_unread(db: Database, recipient: str) -> int:
     return int(db.value(f"SELECT count(*) FROM messages m WHERE {_UNREAD}", (recipient,)))
 
 
+def count_unanswered(db: Database, recipient: str) -> int:
+    """How many questions and the like a recipient has neither answered nor acknowledged, read or not."""
+    return int(db.value(f"SELECT count(*) FROM messages m WHERE m.recipient = ? AND {_OPEN}", (recipient,)))
+
+
 def mark(db: Database, recipient: str, ids: Sequence[str], turn_id: str | None, now: str) -> None:
     """Let a recipient's messages count as seen by a turn or, outside of one, as read."""
     if not ids:
@@ -164,7 +182,10 @@ def select(db: Database, query: Query) -> list[Message]:
     if query.viewer is not None:
         where.append("(m.sender = ? OR m.recipient = ?)")  # not IN: this uses an index for each
         values += [query.viewer, query.viewer]
-    condition = " AND ".join([*where, "m.read_at IS NULL" if query.unread else "TRUE"])
+    where += [
+        condition for condition, is_wanted in ((_UNREAD_ONLY, query.unread), (_OPEN, query.unanswered)) if is_wanted
+    ]
+    condition = " AND ".join(where) or "TRUE"
     return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit or -1)
 
 
@@ -178,6 +199,39 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
         data = {"deleted": count, "before": before, "agent": agent, "unread_too": unread_too}
         publish(db, "mail.purged", agent or "mail", data, actor=actor, at=now)
     return count
+
+
+def settled(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool) -> tuple[int, int]:
+    """How many messages `clear` would delete, and the length of their texts."""
+    where, values = _settled(before, busy, unread_too)
+    sizes = "coalesce(sum(length(m.subject) + length(m.body) + length(coalesce(m.payload, ''))), 0)"
+    count, size = db.one(f"SELECT count(*), {sizes} FROM messages m WHERE {where}", values) or (0, 0)
+    return int(count), int(size)
+
+
+def clear(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool, actor: str, now: str) -> int:
+    """Delete messages that are read, and questions only once they are answered; none of busy agents."""
+    where, values = _settled(before, busy, unread_too)
+    db.execute(f"DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m WHERE {where})", values)
+    count = db.changed
+    if count:
+        data = {"deleted": count, "before": before, "agent": None, "unread_too": unread_too}
+        publish(db, "mail.purged", "mail", data, actor=actor, at=now)
+    return count
+
+
+def _settled(before: str | None, busy: Collection[str], unread_too: bool) -> tuple[str, list[object]]:
+    where, values = conditions({"m.created_at < ?": before})
+    names = marks(len(busy))
+    where += [f"m.sender NOT IN ({names})", f"m.recipient NOT IN ({names})"]
+    values += [*busy, *busy]
+    if not unread_too:
+        where += [
+            "m.read_at IS NOT NULL",
+            "(m.type NOT IN ('question', 'decision_gate') OR EXISTS (SELECT 1 FROM messages a "
+            "WHERE a.thread_id = m.thread_id AND a.seq > m.seq AND a.sender = m.recipient))",
+        ]
+    return " AND ".join(where), values
 
 
 def terminal_message(db: Database, session: Session) -> Message | None:

@@ -58,7 +58,7 @@ MAIL_GROUPS = "group"
 CHECKOUTS = "checkout"
 """The checkout that the caller stands in: if the flag is given, or always by the parameter `HERE`."""
 MERGES, RUNS, SETTINGS, CHECKS, GATES = "merge", "run", "setting", "check", "gate"
-MESSAGES, ADDRESSES, ROLES = "message", "address", "role"
+MESSAGES, ADDRESSES, ROLES, INBOX = "message", "address", "role", "inbox"
 """Other things that a parameter can name: completions list them."""
 HERE = ""
 NOTHING = "nothing"
@@ -178,6 +178,8 @@ class Op(Record):
     """It may compute, wait or land, and gets a process of its own."""
     follows: bool = False
     """It goes on until it is interrupted, whatever it is given."""
+    redraws: bool = False
+    """While it follows, each result takes the place of the one before on a terminal."""
 
     @property
     def group(self) -> str:
@@ -217,6 +219,7 @@ def op(
     touches: str = WRITE,
     long: bool = False,
     follows: bool = False,
+    redraws: bool = False,
 ) -> Callable[[Declared], Declared]:
     """Declare the function as an operation; it stays an ordinary function."""
 
@@ -246,6 +249,7 @@ def op(
             READ if needs.endswith(".read") else touches,
             long,
             follows,
+            redraws,
         )
         return run
 

@@ -45,6 +45,8 @@ PERMISSIONS = {
     "environment.write": _PEOPLE,
     "gate.write": _PEOPLE,  # `rook gate run` runs a branch's code outside of the sandbox
     "guard.read": _PEOPLE,
+    "inbox.read": _PEOPLE,
+    "inbox.write": _PEOPLE,
     "mailbox.write": _PEOPLE,
     "project.write": _PEOPLE,
     "remote.write": _PEOPLE,  # fetching and pushing use the person's own credentials

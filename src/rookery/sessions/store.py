@@ -124,6 +124,11 @@ def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list
     return list(_sessions(db, f"{where} ORDER BY seq", *values))
 
 
+def sessions_ended_since(db: Database, at: str) -> list[Session]:
+    """The sessions that have ended since a time, in the order in which they began."""
+    return list(_sessions(db, "state = 'ended' AND ended_at >= ? ORDER BY seq", at))
+
+
 def children(db: Database, session: Session) -> list[Session]:
     """The sessions that this one, and no earlier one of its agent, has slung, in the order in which they began."""
     began = "(SELECT seq FROM sessions WHERE id = ?)"
@@ -190,6 +195,11 @@ def turns(db: Database, session_id: str) -> list[Turn]:
     return list(_turns(db, "session_id = ? ORDER BY number", session_id))
 
 
+def last_turn(db: Database, session_id: str) -> Turn | None:
+    """The newest turn of a session."""
+    return next(_turns(db, "session_id = ? ORDER BY number DESC LIMIT 1", session_id), None)
+
+
 def running_turn(db: Database, session_id: str) -> Turn | None:
     """The turn that is under way."""
     return next(_turns(db, "session_id = ? AND state = 'running'", session_id), None)
@@ -202,6 +212,21 @@ def running_turns(db: Database) -> list[Turn]:
 
 def _turns(db: Database, condition: str, *values: object) -> Iterator[Turn]:
     return (Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE {condition}", values))
+
+
+def turn_ids(db: Database, session_id: str) -> list[str]:
+    """The ids of a session's turns."""
+    return [row[0] for row in db.all("SELECT id FROM turns WHERE session_id = ?", (session_id,))]
+
+
+def delete_ended(db: Database, session_ids: list[str], *, actor: str, at: str) -> None:
+    """Delete sessions that have ended, with their turns. The caller has deleted what these used."""
+    for session_id in session_ids:
+        for table in ("turns", "port_blocks", "identities_due"):
+            db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM sessions WHERE id = ? AND state = ?", (session_id, ENDED))
+    if session_ids:
+        publish(db, "sessions.cleaned", "sessions", {"sessions": session_ids}, actor=actor, at=at)
 
 
 def insert_run(db: Database, run: Run) -> None:

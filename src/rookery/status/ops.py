@@ -9,7 +9,7 @@ from typing import Annotated
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, ROLES, Doc, Ref, op
+from rookery.ops.operation import AGENTS, NOTHING, PROCESS, ROLES, Doc, Ref, op
 from rookery.processes.spawning import become
 from rookery.roles.catalog import find_role, list_roles
 from rookery.runtimes.model import TMUX
@@ -18,8 +18,7 @@ from rookery.sessions.model import Session
 from rookery.status import service
 from rookery.status.activity import Activity, about, show_rows
 from rookery.status.event_ops import FollowFlag, LimitOption
-from rookery.status.panes import StatusWatch
-from rookery.status.service import AgentStatus, Identity, Inspection, Metric
+from rookery.status.service import Identity, Inspection, Metric
 from rookery.terminal.tmux import Tmux
 
 
@@ -44,28 +43,6 @@ class RoleSummary(Record):
 
 
 NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
-
-
-@op("status", needs="agent.read", view="agents.status")
-def status(
-    ctx: Context,
-    *,
-    all: Annotated[bool, Doc("Also those that have ended.")] = False,
-    watch: Annotated[bool, FOLLOWS, Doc("Show it again whenever something changes, until interrupted.")] = False,
-) -> Iterator[list[AgentStatus]]:
-    """Show what every agent is doing."""
-    return _watch(ctx, all) if watch else iter([service.status(ctx, ended=all)])
-
-
-def _watch(ctx: Context, ended: bool) -> Iterator[list[AgentStatus]]:
-    shown = None
-    with StatusWatch(ctx) as watch:
-        while True:
-            agents = service.status(ctx, ended=ended, screens=watch.screens())
-            if agents != shown:
-                yield agents
-            shown = agents
-            watch.wait()
 
 
 @op("inspect", needs="agent.read", view="agents.inspection")

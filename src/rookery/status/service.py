@@ -11,15 +11,19 @@ from rookery.base.errors import NotFound
 from rookery.base.record import Record
 from rookery.costs.store import Spent, spent, sum_up
 from rookery.db.database import Database
-from rookery.mail.store import count_unread
+from rookery.events.store import Bounds
+from rookery.mail import store as mail_store
+from rookery.mail.model import Message
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.log import describe
-from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
+from rookery.sessions.model import BOOTING, COMPLETED, ENDED, WAITING, WORKING, NoSuchAgent, Run, Session, Turn
 from rookery.status.activity import open_telemetry
+from rookery.status.last_action import LastAction, last_action, of_screen
 from rookery.tasks import store as tasks
 
 _RECENT = 10
+_NEWEST_RECORDS = 8
+"""How many records of an agent are read for what it did last: some, such as usage, do not say."""
 _MOST_DOMAINS = 8
 _DOMAIN_DEPTH = 2
 
@@ -48,7 +52,10 @@ class AgentStatus(Record):
     session_id: str
     sandbox: str
     """`bubblewrap` if it is in force, else why it is not."""
-    doing: str | None = None
+    since: str
+    """When it came into its state."""
+    ended_at: str | None
+    last: LastAction | None = None
     """What it did last, as far as it is known."""
 
 
@@ -110,30 +117,50 @@ def status(
     ctx: Context, *, ended: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
 ) -> list[AgentStatus]:
     """Every living agent; with `ended`, also the last session of those that have ended."""
+    return describe(ctx, list(sessions_by_agent(ctx.db, ended=ended, run_id=run_id).values()), screens)
+
+
+def sessions_by_agent(db: Database, *, ended: bool = False, run_id: str | None = None) -> dict[str, Session]:
+    """The present session of each agent; with `ended`, also the last one of those that have ended."""
+    return {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
+
+
+def ended_since(db: Database, at: str, alive: Collection[str]) -> dict[str, Session]:
+    """The last session of each agent that has ended since a time, but for those that are alive again."""
+    sessions = store.sessions_ended_since(db, at)
+    return {session.agent: session for session in sessions if session.agent not in alive}
+
+
+def describe(
+    ctx: Context, sessions: Collection[Session], screens: Mapping[str, str] | None = None
+) -> list[AgentStatus]:
+    """What these sessions' agents are doing; `screens` is what their terminals show, where that is known."""
     with ctx.db.read() as db:
-        sessions = {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
-        agents = _statuses(db, sessions.values())
-    actions = _last_actions(ctx, [agent.session_id for agent in agents if agent.outcome is None])
-    return [
-        agent.replace(doing=actions.get(agent.session_id) or _last_line((screens or {}).get(agent.agent, "")))
-        for agent in agents
-    ]
-
-
-def _last_actions(ctx: Context, session_ids: list[str]) -> dict[str, str]:
-    """What each session did last, as far as the telemetry knows."""
+        agents = _statuses(db, sessions)
+        sent = {session.id: _last_sent(db, session) for session in sessions if session.is_alive}
     with open_telemetry(ctx) as telemetry:
-        if telemetry is None:
-            return {}
-        newest = (telemetry.read(session_id=session_id, limit=1, newest=True) for session_id in session_ids)
-        return {
-            entry.session_id: f"{entry.name} {describe(entry.data)}".strip() for entries in newest for entry in entries
-        }
+        for number, agent in enumerate(agents):
+            if agent.state == ENDED:
+                continue
+            bounds: Bounds = {"limit": _NEWEST_RECORDS, "newest": True}
+            entries = [] if telemetry is None else telemetry.read(session_id=agent.session_id, **bounds)
+            action = last_action(reversed(entries), sent[agent.session_id], agent.worktree)
+            action = action or of_screen((screens or {}).get(agent.agent, ""))
+            agents[number] = agent.replace(last=_waits(agent, action))
+    return agents
 
 
-def _last_line(screen: str) -> str | None:
-    lines = [line.strip() for line in screen.splitlines() if any(char.isalnum() for char in line)]
-    return lines[-1] if lines else None
+def _waits(agent: AgentStatus, action: LastAction | None) -> LastAction | None:
+    """What an agent did last; of one that waits, whom it asked or wrote to at the end of its turn, if anyone."""
+    if agent.state != WAITING or (action is not None and action.is_mail):
+        return action
+    return LastAction("waits for mail", None)
+
+
+def _last_sent(db: Database, session: Session) -> Message | None:
+    """The newest message that the agent has sent in this session."""
+    newest = next(iter(mail_store.select(db, mail_store.Query(sender=session.agent, limit=1))), None)
+    return newest if newest is not None and newest.session_id == session.id else None
 
 
 def find(db: Database, name: str) -> Session:
@@ -220,12 +247,23 @@ def _statuses(db: Database, sessions: Collection[Session]) -> list[AgentStatus]:
             session_id=session.id,
             sandbox=session.settings.sandbox,
             task_title=titles.get(session.task_id or ""),
-            unread=count_unread(db, session.agent),
+            since=_since(db, session),
+            unread=mail_store.count_unread(db, session.agent),
             turns=used.get(session.id, Spent()).turns,
             dollars=used.get(session.id, Spent()).dollars,
         )
         for session in sessions
     ]
+
+
+def _since(db: Database, session: Session) -> str:
+    """When a session came into its state: its turns begin and end work, and its end is recorded."""
+    if session.ended_at is not None:
+        return session.ended_at
+    turn = store.last_turn(db, session.id) if session.state in (WORKING, WAITING) else None
+    if turn is None:
+        return session.created_at if session.state in (BOOTING, WORKING) else session.updated_at
+    return turn.started_at if session.state == WORKING else turn.ended_at or session.updated_at
 
 
 def _titles(db: Database, sessions: Collection[Session]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from rookery.tasks import transfer
 from rookery.tasks.ops import author
 
 
-@op("data export", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="data.exported")
+@op("data export", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="upkeep.exported")
 def export(ctx: Context, path: Annotated[str, FILE, Doc("The file to write.")]) -> transfer.Exported:
     """Write all tasks and learnings to a file.
 
@@ -25,7 +25,7 @@ def export(ctx: Context, path: Annotated[str, FILE, Doc("The file to write.")]) 
     return transfer.export_file(ctx.db, os.path.join(ctx.cwd, path), ctx.now())
 
 
-@op("data import", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="data.imported")
+@op("data import", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="upkeep.imported")
 def import_(
     ctx: Context,
     path: Annotated[str, FILE, Doc("The file to read, as `rook data export` writes it.")],

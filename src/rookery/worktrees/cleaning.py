@@ -149,8 +149,15 @@ class Cleaner(Remover):
     dry_run: bool = False
     actor: str = "human"
 
-    def clean(self, names: Sequence[str] = (), *, completed: bool = False, everything: bool = False) -> list[Cleaned]:
-        """Remove the worktrees of the named agents, or of all that have ended.
+    def clean(
+        self,
+        names: Sequence[str] = (),
+        *,
+        completed: bool = False,
+        everything: bool = False,
+        before: str | None = None,
+    ) -> list[Cleaned]:
+        """Remove the worktrees of the named agents, or of all that have ended, or that ended before a time.
 
         `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
         agent that is alive is refused before anything is touched.
@@ -159,6 +166,8 @@ class Cleaner(Remover):
         if not self.dry_run:
             self._discard_unfinished()
         for worktree in _choose(_find_worktrees(self), names, completed=completed, everything=everything):
+            if before is not None and (worktree.session is None or (worktree.session.ended_at or before) >= before):
+                continue
             with nullcontext() if self.dry_run else alone(self.ctx.root):
                 cleaned.append(self._clean_one(worktree))
         return cleaned

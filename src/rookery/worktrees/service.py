@@ -76,6 +76,13 @@ def path_of(root: str, agent: str) -> str:
     return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
 
 
+def agents_on_disk(ctx: Context) -> list[str]:
+    """The agents that have a folder for their worktree, whatever is in it."""
+    parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
+    names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    return [name for name in names if "." not in name]  # others are being removed, or hold a conflict to be resolved
+
+
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
     return ctx.repository()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.agents.ops import Nudged, Stopped
+from rookery.base.clock import length, seconds_of
 from rookery.base.ids import with_handles
 from rookery.base.text import one_line, plural
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, moment, named, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, text
 from rookery.cli.views.events import row
+from rookery.overview.service import Overview
 from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
+from rookery.tasks.model import Progress
 from rookery.turns.interrupt_ops import Interrupted
 
 _STATES: dict[str, Span] = {
@@ -27,8 +30,9 @@ _STATES: dict[str, Span] = {
     CRASHED: ("✕", "bad"),
     SUPERSEDED: ("⊘", "dim"),
 }
-_TITLE_WIDTH = 60
-_DOING_WIDTH = 60
+_INBOX = "rook mail check"
+_LAST_WIDTH = 36
+_REASON_WIDTH = 48
 _TEXT_WIDTH = 160
 
 
@@ -63,28 +67,112 @@ def interrupted(result: Interrupted, _values: dict[str, Any]) -> list[Block]:
     return [text(f"Interrupted turn {result.turn} of {result.agent}. The agent waits for mail.")]
 
 
-def status(agents: list[AgentStatus], _values: dict[str, Any]) -> list[Block]:
-    """Agents under those that slung them."""
-    if not agents:
-        return [text("No agents. `rook sling TASK` starts one.", "dim")]
+def status(result: Overview, _values: dict[str, Any]) -> list[Block]:
+    """What needs a person, agents, worktrees and tasks."""
+    past = ended(result.ended, result.at)
+    return [
+        _inbox(result.inbox),
+        alive(result.agents, result.at),
+        text(_worktrees(result) + _tasks(result.tasks), "dim"),
+        *([past] if past.rows else []),
+    ]
+
+
+def _inbox(count: int) -> Block:
+    if not count:
+        return text("Nothing needs you.", "dim")
+    need = f"{plural(count, 'thing')} {'needs' if count == 1 else 'need'} you: "
+    return Paragraph([line((need, "note"), (f"`{_INBOX}`", "bold"))])
+
+
+def _worktrees(result: Overview) -> str:
+    count = result.worktrees
+    idle = f", {count.without_agent} without an agent" if count.without_agent else ""
+    return f"{plural(count.total, 'worktree')}{idle}\n" if count.total else ""
+
+
+def _tasks(tasks: Progress) -> str:
+    counts = {
+        "ready": tasks.ready,
+        "blocked": tasks.blocked,
+        "in progress": tasks.in_progress,
+        "in review": tasks.in_review,
+        "failed": tasks.failed,
+        "completed": tasks.completed,
+    }
+    shown = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"tasks: {shown or 'none'}"
+
+
+def alive(agents: Sequence[AgentStatus], now: str) -> Table:
+    """Agents in a table, each under the one that it answers to."""
+    rows = [_row(agent, depth, now) for agent, depth in _in_order(agents)]
+    headings = ("agent", "role", "state", "turns", "cost", "unread", "task", "last")
+    return Table(headings, rows, stretch=6, empty="No agents. `rook sling TASK` starts one.", under=(6, 7))
+
+
+def ended(agents: Sequence[AgentStatus], now: str) -> Table:
+    """Agents that have ended, how, and why."""
+    rows = [
+        (
+            line(_mark(agent), " ", (agent.agent, "title")),
+            agent.role,
+            f"{agent.outcome} {_age(agent.since, now)} ago",
+            agent.turns,
+            _dollars(agent),
+            agent.unread or "",
+            _task(agent),
+            (f"({one_line(agent.reason, _REASON_WIDTH)})" if agent.reason else "", "dim"),
+        )
+        for agent in agents
+    ]
+    return Table(("ended", "role", "outcome", "turns", "cost", "unread", "task", "why"), rows, stretch=6, under=(6, 7))
+
+
+def _in_order(agents: Sequence[AgentStatus]) -> Iterator[tuple[AgentStatus, int]]:
+    """Each agent before those that answer to it, and how deep it is in the table."""
     names = {agent.agent for agent in agents}
-    return [_branch(agent, agents) for agent in agents if agent.parent not in names]
+    under: dict[str, list[AgentStatus]] = {}
+    for agent in agents:
+        under.setdefault(agent.parent if agent.parent in names - {agent.agent} else "", []).append(agent)
+    waiting = [(agent, 0) for agent in reversed(under.pop("", []))]
+    while waiting:
+        agent, depth = waiting.pop()
+        yield agent, depth
+        waiting += [(child, depth + 1) for child in reversed(under.pop(agent.agent, []))]
+    yield from ((agent, 0) for circle in under.values() for agent in circle)
 
 
-def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
-    shown = agent.outcome or agent.state
-    label = line(
-        _STATES[shown],
-        " ",
-        (agent.agent, "title"),
-        f"  {agent.role}, {shown}",
-        (f"  {agent.turns} turn{'' if agent.turns == 1 else 's'}", "dim"),
-        (f"  ${agent.dollars:.2f}" if agent.dollars else "", "dim"),
-        (f"  {agent.unread} unread" if agent.unread else "", "note"),
-        f"  {one_line(agent.task_title or '', _TITLE_WIDTH)}",
-        (f"  {one_line(agent.doing, _DOING_WIDTH)}" if agent.doing and not agent.outcome else "", "dim"),
+def _row(agent: AgentStatus, depth: int, now: str) -> tuple[Cell, ...]:
+    last, when = agent.last, ""
+    if last is not None and last.at is not None:
+        when = f" for {_age(last.at, now)}" if last.is_going_on else f" {_age(last.at, now)} ago"
+    return (
+        line("  " * depth, _mark(agent), " ", (agent.agent, "title")),
+        agent.role,
+        f"{agent.state} {_age(agent.since, now)}",
+        agent.turns,
+        _dollars(agent),
+        (str(agent.unread or ""), "note"),
+        _task(agent),
+        ("" if last is None else f"{one_line(last.text, _LAST_WIDTH)}{when}", "dim"),
     )
-    return Tree(label, [_branch(child, agents) for child in agents if child.parent == agent.agent])
+
+
+def _task(agent: AgentStatus) -> Cell:
+    return line(named(agent.task_id), f" {one_line(agent.task_title or '')}") if agent.task_id else ""
+
+
+def _mark(agent: AgentStatus) -> Span:
+    return _STATES.get(agent.outcome or agent.state, ("○", "note"))
+
+
+def _age(at: str, now: str) -> str:
+    return length(seconds_of(now) - seconds_of(at))
+
+
+def _dollars(agent: AgentStatus) -> str:
+    return f"${agent.dollars:.2f}" if agent.dollars else ""
 
 
 def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterator[Block]:

@@ -1,11 +1,12 @@
-"""How a new project looks."""
+"""How a new project looks, and Rookery in a person's own session."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rookery.cli.document import Block, Cell, Fields, Paragraph, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, line, text
 from rookery.cli.views.doctor import findings
+from rookery.hooks.settings import Installed
 from rookery.ops.init import Initialised
 
 
@@ -24,3 +25,14 @@ def init(project: Initialised, _values: dict[str, Any]) -> list[Block]:
     steps = Paragraph([("next:", "dim"), *(f"  {step}" for step in project.next)])
     checks = [findings("gates on the base:", project.checks)] if project.checks else []
     return [text(title, "title"), Fields(fields), *checks, *notes, steps]
+
+
+def hooks_installed(hooks: Installed, _values: dict[str, Any]) -> list[Block]:
+    """Which hooks are there, and whether they call this Rookery."""
+    if not hooks.events:
+        return [text(f"No hooks of Rookery in {hooks.path}. `rook hooks install` puts them there.", "dim")]
+    state = ("in place", "good") if hooks.is_current else ("out of date: `rook hooks install` renews them", "bad")
+    return [
+        Paragraph([line("Hooks of Rookery are ", state), (hooks.path, "dim")]),
+        Paragraph([f"  {event}" for event in hooks.events]),
+    ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.agents.run_ops import Spec
+from rookery.base.clock import stamp
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Cell, Fields, Table, moment, named, next_page, text
-from rookery.cli.views.agents import status
+from rookery.cli.views.agents import alive, ended
+from rookery.config.environ import now
 from rookery.costs.store import Cost, Costs
 from rookery.sessions.model import Run
 from rookery.status.service import RunReport
@@ -41,7 +43,16 @@ def one(run: Run, _values: dict[str, Any]) -> list[Block]:
 
 def report(result: RunReport, values: dict[str, Any]) -> list[Block]:
     """A run with its agents."""
-    return [*one(result.run, values), *status(list(result.agents), values), text(f"cost ${result.dollars:.4f}", "dim")]
+    at = stamp(now())
+    tables = [
+        alive([agent for agent in result.agents if agent.outcome is None], at),
+        ended([agent for agent in result.agents if agent.outcome is not None], at),
+    ]
+    return [
+        *one(result.run, values),
+        *(table for table in tables if table.rows),
+        text(f"cost ${result.dollars:.4f}", "dim"),
+    ]
 
 
 def spec(result: Spec, _values: dict[str, Any]) -> list[Block]:

@@ -1,0 +1,1 @@
+"""The project at one look: what waits for a person, agents, worktrees, tasks."""

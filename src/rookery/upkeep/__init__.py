@@ -1,0 +1,1 @@
+"""What keeps a project small and safe: backups, cleaning, pruning, and taking it away."""

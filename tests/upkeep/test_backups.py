@@ -1,0 +1,211 @@
+"""Backups: whole copies, and a restore that a kill cannot cut in two."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from conftest import Rook, git
+from disks import fill
+from disks import small_disk as small_disk
+from places import make_place
+from rookery.base.errors import StorageFailed
+from rookery.db import copies
+from rookery.db.copies import copy_to, replace_content
+from rookery.db.database import Database
+from rookery.events.store import read
+from rookery.upkeep.backups import list_backups
+from support import add, run_together, start_python
+from templates import copy_database, init_project
+
+
+@pytest.fixture
+def rook(repo: Path) -> Rook:
+    init_project(repo)
+    return Rook(repo)
+
+
+def titles(rook: Rook) -> list[str]:
+    return [task["title"] for task in rook.json("task", "list").data]
+
+
+def back_up(rook: Rook) -> str:
+    return str(rook.json("backup").data["name"])
+
+
+def test_a_restore_brings_back_what_was_and_can_be_undone(rook: Rook) -> None:
+    rook("task", "create", "first")
+    name = back_up(rook)
+    rook("task", "create", "second")
+    restored = rook.json("restore", name, "--yes").data
+    assert titles(rook) == ["first"]
+    assert restored["kept"]["kind"] == "before-restore"
+    rook("restore", restored["kept"]["name"], "--yes")
+    assert sorted(titles(rook)) == ["first", "second"]
+    assert rook("doctor", "--category", "location").status == 0
+    db = rook.open()
+    [event] = read(db, kinds=("project",))
+    assert event.data["backup"] == restored["kept"]["name"]
+    db.close()
+
+
+def test_the_list_names_every_backup_and_marks_what_cannot_be_restored(rook: Rook) -> None:
+    assert "No backups yet" in rook("restore").out.decode()
+    name = back_up(rook)
+    folder = rook.folder / ".rookery" / "backups"
+    (folder / "20260101-000000-000-manual.db").write_bytes(b"no database")
+    (folder / "tasks.json").write_text("{}")
+    listed = rook.json("restore").data["backups"]
+    assert [(backup["name"], backup["can_restore"]) for backup in listed] == [
+        (name, True),
+        ("20260101-000000-000-manual", False),
+    ]
+    assert "damaged" in rook("restore").out.decode()
+    ran = rook("restore", "20260101", "--yes")
+    assert (ran.status, "not a Rookery database" in ran.err.decode()) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "problem"), [("nothing", "no backup is called"), ("2", "2 backups are called")])
+def test_a_name_must_fit_one_backup(rook: Rook, name: str, problem: str) -> None:
+    back_up(rook)
+    back_up(rook)
+    ran = rook("restore", name, "--yes")
+    assert (ran.status, problem in ran.err.decode(), "`rook restore`" in ran.err.decode()) == (1, True, True)
+
+
+def test_without_a_terminal_a_restore_needs_yes(rook: Rook) -> None:
+    name = back_up(rook)
+    before = rook.count_events()
+    ran = rook("restore", name)
+    assert (ran.status, f"rook restore {name} --yes" in ran.err.decode()) == (2, True)
+    assert rook.count_events() == before
+
+
+def test_a_damaged_backup_changes_nothing(rook: Rook) -> None:
+    rook("task", "create", "first")
+    path = Path(rook.json("backup").data["path"])
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 : 4096 * 20] = b"\xff" * 4096 * 17
+    path.write_bytes(content)
+    ran = rook("restore", path.stem, "--yes")
+    assert ran.status == 1
+    assert titles(rook) == ["first"]
+
+
+def test_a_backup_of_a_newer_rookery_is_refused(rook: Rook) -> None:
+    path = Path(rook.json("backup").data["path"])
+    content = bytearray(path.read_bytes())
+    content[60:64] = (9999).to_bytes(4, "big")
+    path.write_bytes(content)
+    ran = rook("restore", path.stem, "--yes")
+    assert (ran.status, "newer Rookery (schema 9999" in ran.err.decode()) == (1, True)
+
+
+def test_no_restore_while_an_agent_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = make_place("git", tmp_path, monkeypatch)
+    rook = Rook(place.root)
+    place.add("ann", state="waiting")
+    name = back_up(rook)
+    ran = rook("restore", name, "--yes")
+    assert (ran.status, "`rook stop ann`" in ran.err.decode()) == (1, True)
+
+
+def test_agents_that_the_backup_has_alive_are_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = make_place("git", tmp_path, monkeypatch)
+    rook = Rook(place.root)
+    place.add("ann", state="waiting")
+    name = back_up(rook)
+    rook("stop", "ann")
+    git(place.root, "branch", "rook/bob/other")
+    restored = rook.json("restore", name, "--yes").data
+    assert restored["stopped"] == ["ann"]
+    assert restored["unknown_branches"] == ["rook/bob/other"]
+    [ann] = rook.json("status", "--all").data
+    assert (ann["state"], ann["outcome"]) == ("ended", "stopped")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["restore prepared", "restore kept", "session ended", "restored"])
+def test_a_killed_restore_leaves_the_old_or_the_new_database(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = make_place("git", tmp_path, monkeypatch)
+    rook = Rook(place.root)
+    place.add("ann", state="waiting")
+    name = back_up(rook)
+    rook("stop", "ann")
+    rook("task", "create", "later")
+    killed = rook("restore", name, "--yes", env={"ROOKERY_TEST_KILL": step})
+    assert killed.status == -signal.SIGKILL
+    assert titles(rook) == ([] if step == "restored" else ["later"])
+    assert rook("doctor", "--category", "database").status == 0
+    rook("restore", name, "--yes")
+    assert titles(rook) == []
+    assert not (place.root / ".rookery" / "restore.db").exists()
+
+
+def test_only_the_newest_of_a_kind_are_kept(rook: Rook) -> None:
+    config = rook.folder / ".rookery" / "config.local.yaml"
+    config.write_text("backup: {keep: 2}\n")
+    names = [back_up(rook) for _ in range(4)]
+    assert [backup.name for backup in list_backups(str(rook.folder))] == names[:1:-1]
+
+
+def test_a_backup_that_finds_no_room_leaves_nothing(small_disk: Path) -> None:
+    path = str(small_disk / "rookery.db")
+    copy_database(path)
+    db = Database.open(path)
+    with db.write():
+        db.execute("INSERT INTO mail_groups VALUES (hex(zeroblob(4000000)), 'a', '')")
+    fill(small_disk, 1_000_000)
+    before = set(os.listdir(small_disk))
+    with pytest.raises(StorageFailed) as caught:
+        copy_to(db, str(small_disk / "copy.db"))
+    assert caught.value.code == "storage_full"
+    assert set(os.listdir(small_disk)) == before
+    db.close()
+
+
+def test_a_copy_that_fails_half_way_leaves_no_file(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_path: str) -> None:
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(copies, "_sync", fail)
+    before = set(os.listdir(tmp_path))
+    with pytest.raises(Exception, match="No space left"):
+        copy_to(db, str(tmp_path / "copy.db"))
+    assert set(os.listdir(tmp_path)) == before
+
+
+_WRITER = """
+import sys
+from rookery.db.database import Database
+db = Database.open(sys.argv[1])
+print("here", flush=True)
+sys.stdin.readline()
+for number in range(200):
+    with db.write():
+        db.execute("INSERT INTO mail_groups VALUES (?, 'a', '')", (f"{sys.argv[2]}-{number}",))
+"""
+
+
+@pytest.mark.slow
+def test_content_is_replaced_while_others_write(db: Database, tmp_path: Path) -> None:
+    add(db, "kept")
+    copy_to(db, str(tmp_path / "copy.db"))
+    writers = [start_python(_WRITER, db.path, name) for name in ("one", "two")]
+    thread = threading.Thread(target=replace_content, args=(db.path, str(tmp_path / "copy.db")))
+    thread.start()
+    run_together(writers)
+    thread.join()
+    assert db.value("SELECT title FROM tasks") == "kept"
+    assert db.value("PRAGMA integrity_check") == "ok"
+    replace_content(db.path, str(tmp_path / "copy.db"))
+    assert db.value("SELECT count(*) FROM mail_groups") == 0
+    assert db.value("PRAGMA journal_mode") == "wal"
