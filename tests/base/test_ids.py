@@ -69,7 +69,7 @@ def test_an_ending_names_the_id_with_the_prefix_or_without() -> None:
     with pytest.raises(AmbiguousId):
         resolve_id(TASK, "01AR", lookup)  # all begin so
     with pytest.raises(NotFound):
-        resolve_id(TASK, "task_5FAV", lookup)
+        resolve_id(TASK, "task_5FAW", lookup)
 
 
 @pytest.mark.parametrize(

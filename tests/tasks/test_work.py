@@ -291,7 +291,7 @@ def test_landing_a_branch_leaves_its_task_open_while_more_is_uncommitted_there(
     (entry,) = rook.json("merge", "--branch", branch).data["entries"]
 
     assert (entry["state"], state(rook, task["id"])) == ("landed", "IN_PROGRESS")
-    assert f"so {task['id']} stays IN_PROGRESS" in entry["reason"]
+    assert f"so {task['id']} stays in progress" in entry["reason"]
     assert Rook(linked).json("task", "submit").status == 0
     assert rook("merge", "--all").status == 0
     assert (state(rook, task["id"]), git(rook.folder, "show", "main:more.txt")) == ("COMPLETED", "more")
