@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.base.text import plural
 from rookery.config.environ import child_environ
 from rookery.config.loader import section
 from rookery.environment import store
@@ -33,7 +34,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     if stored is None:
         if alive:
-            message = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
+            message = f"nothing is recorded: {plural(len(alive), 'living agent')} can get only PATH, HOME and the like"
             yield Finding(_CATEGORY, "record", WARNING, message, EnvironmentUnusable.default_hint)
         else:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")

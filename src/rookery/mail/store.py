@@ -77,7 +77,8 @@ def insert(db: Database, message: Message) -> None:
 
 def resolve(db: Database, text: str) -> str:
     """The message id that the text names, whole or by a part of it."""
-    return resolve_id(MESSAGE, text, ids_between(db, "messages"))
+    lookup = ids_between(db, "messages")
+    return resolve_id(MESSAGE, text, lookup, lambda one: get(db, one).subject)
 
 
 def resolve_thread(db: Database, text: str) -> str:

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.base.text import plural
 from rookery.config import layout
 from rookery.config.environ import child_environ
 from rookery.config.project import database_path, is_project
@@ -251,7 +252,9 @@ def _lost(merger: Merger) -> Iterator[Finding]:
     unknown = f"; of {len(report.unknown)} that is unknown, such as {report.unknown[0]}" if report.unknown else ""
     if not report.lost:
         count = report.looked_at - len(report.unknown)
-        yield Finding(_CATEGORY, "completed", OK, f"the work of {count} completed tasks is on its base{unknown}")
+        yield Finding(
+            _CATEGORY, "completed", OK, f"the base has the work of {plural(count, 'completed task')}{unknown}"
+        )
 
 
 def _settle(root: str, bases: list[str]) -> str:

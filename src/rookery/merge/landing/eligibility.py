@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState
 from rookery.base.ids import handle
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.config.project import is_own_name
 from rookery.db.database import Database
 from rookery.merge import store
@@ -62,7 +63,7 @@ def objection(db: Database, branch: str, task_id: str | None, tip: str) -> str:
     if task is None:
         return ""
     if task.state in (CANCELLED, FAILED):
-        return f"its task {task.id} is {task.state}"
+        return f"its task {task.id} is {in_words(task.state)}"
     if task.branch not in (None, branch):
         return f"a later attempt replaced it: {task.branch}"
     moved = why_moved(task, tip)
@@ -141,7 +142,7 @@ def survey(merger: Merger, base: str) -> Survey:
         if entry.forced or task is None or task.state not in _UNFINISHED:
             queued.append(entry)
         else:
-            reason = f"it is queued, but its task {task.id} is {task.state}; `rook merge run` lands it"
+            reason = f"it is queued, but its task {task.id} is {in_words(task.state)}; `rook merge run` lands it"
             skipped.append(Skipped(branch, entry.agent or "", entry.task_id, reason))
     return Survey(tuple(ready), tuple(queued), tuple(skipped))
 
@@ -160,7 +161,7 @@ def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, 
     if reason:
         return reason
     if task is not None and task.state not in _IN_REVIEW:
-        return f"its task {task.id} is {task.state}, not in review"
+        return f"its task {task.id} is {in_words(task.state)}, not in review"
     return ""
 
 
