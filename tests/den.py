@@ -46,7 +46,7 @@ class Den:
 
     def sling(self, task: str, *more: str) -> dict[str, Any]:
         """Start an agent on a task."""
-        agent: dict[str, Any] = self.rook.json("sling", task, *more).data
+        agent: dict[str, Any] = self.rook.json("sling", task, *more).data["agents"][0]
         return agent
 
     def agent(self, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from rookery.base.json import dumps
+from rookery.base.record import words_of
 from rookery.cli import main
 from rookery.ops import index, operation
 from rookery.ops.command_line import read_globals
@@ -65,6 +66,10 @@ def _check_stream(op: Op, results: Iterator[Any]) -> Iterator[Any]:
 
 
 def _check_result(op: Op, result: Any) -> None:
+    if op.changes_state and not isinstance(result, str):
+        for word in words_of(result):
+            if not word or word.split() != [word]:
+                raise WrongResult(f"rook {op.name} --quiet prints {word!r}, which is no word that a command accepts")
     _check(op, json.loads(dumps(result[:_MOST] if isinstance(result, list) else result)))
 
 

@@ -25,7 +25,7 @@ def den(repo: Path) -> Den:
 def test_a_role_of_the_project_is_slung_by_its_alias(rook: Rook) -> None:
     write_role(rook.folder, "writer", f"{WRITER}\nmodel: quill\nprofile: relaxed", "# Writer\n\nYou write.\n")
     task = rook.json("task", "create", "Write").data["id"]
-    session = rook.json("sling", task, "--role", "author").data
+    session = rook.json("sling", task, "--role", "author").data["agents"][0]
     assert (session["agent"], session["role"], session["model"], session["profile"]) == (
         "writer-1",
         "writer",
@@ -195,7 +195,7 @@ def test_a_role_without_a_tool_is_denied_it_and_no_sling_gives_it_back(rook: Roo
 
 def test_the_narrowed_tools_are_kept_and_told(rook: Rook) -> None:
     task = rook.json("task", "create", "Look").data["id"]
-    session = rook.json("sling", task, "--role", "scout", "--tools", "Read,Grep", "--tools", "Glob").data
+    session = rook.json("sling", task, "--role", "scout", "--tools", "Read,Grep", "--tools", "Glob").data["agents"][0]
     assert session["settings"]["tools"] == ["Read", "Grep", "Glob"]
     instructions = Path(rook.folder, ".rookery", "sessions", session["id"], "instructions.md").read_text()
     assert "use only Read, Grep, Glob" in instructions

@@ -35,7 +35,7 @@ def test_the_caps_are_settings(den: Den) -> None:
 def test_runtime_model_and_mode_are_settings(den: Den) -> None:
     task = den.task("Task", _WAIT)
     assert den.rook.json("sling", task, "-c", "agents.runtime=nothing").error["code"] == "invalid_input"
-    slung = den.rook.json("sling", task, "-c", "agents.model=opus", "--name", "bee").data
+    slung = den.rook.json("sling", task, "-c", "agents.model=opus", "--name", "bee").data["agents"][0]
     assert (slung["model"], slung["mode"]) == ("opus", "headless")
     den.rook("stop", "bee", "--clean")
 

@@ -233,7 +233,7 @@ def test_sandboxed_or_not_at_all(cell: Cell, monkeypatch: pytest.MonkeyPatch, tm
     report = cell.rook.json("doctor", "--category", "sandbox")
     assert (report.status, report.envelope["data"]["checks"][0]["status"]) == (1, "error")
 
-    slung = cell.rook.json("sling", task, "--name", "bee", "-c", "sandbox.mode=auto").data
+    slung = cell.rook.json("sling", task, "--name", "bee", "-c", "sandbox.mode=auto").data["agents"][0]
     assert slung["settings"]["sandbox"] == "off: bubblewrap is not installed"
     cell.wait_for("bee", "completed")
     assert cell.agent("bee")["sandbox"].startswith("off")

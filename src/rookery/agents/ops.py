@@ -1,4 +1,4 @@
-"""Operations of agents: sling, stop, remind."""
+"""Operations of agents: sling, remind."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import Annotated
 
+from rookery.agents.attempts import find_start
 from rookery.agents.reservation import Request
-from rookery.agents.sling import sling as sling_agent
+from rookery.agents.several import Slung, sling_next, sling_several
 from rookery.base.errors import InvalidInput
 from rookery.base.file_scope import check_patterns
 from rookery.base.record import Record
@@ -28,31 +29,23 @@ from rookery.ops.operation import (
     Doc,
     Owns,
     Ref,
+    Short,
     op,
 )
 from rookery.roles.model import PROFILES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
-from rookery.sessions.model import Session, Settings
-from rookery.turns.stop import stop as stop_agent
-from rookery.worktrees.cleaning import Cleaner
+from rookery.sessions.model import Settings
 
 NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped(Record):
-    """The agents that were stopped, and the worktrees that were removed."""
-
-    ended: tuple[Session, ...]
-    cleaned: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Nudged(Record):
     """A reminder that was sent."""
 
+    PRINTS = "agent"
     agent: str
     message_id: str
 
@@ -60,8 +53,18 @@ class Nudged(Record):
 @op("sling", needs="agent.write", long=True, touches=PROCESS, view="agents.slung")
 def sling(
     ctx: Context,
-    task: Annotated[str, Owns(TASKS), Doc("The task that it does.")],
+    task: Annotated[
+        tuple[str, ...],
+        Owns(TASKS),
+        Doc("The task that it does; of several, each gets an agent. A text with a space in it becomes a new task."),
+    ] = (),
     *,
+    new: Annotated[bool, Doc("Every text becomes a new task, also one without a space.")] = False,
+    next: Annotated[bool, Doc("Take the next task that is ready; no two callers get the same one.")] = False,
+    number: Annotated[int | None, Short("n"), Doc("With --next: how many agents, each on a task of its own.")] = None,
+    epic: Annotated[
+        str | None, Owns(TASKS), Doc("With --next: only under this epic or task; an agent's default is its own task.")
+    ] = None,
     role: Annotated[
         str, Ref(ROLES), Doc("What kind of agent (builder); `rook agents discover` lists the roles.")
     ] = "builder",
@@ -81,6 +84,9 @@ def sling(
     base: Annotated[
         str | None, Ref(BRANCHES), Doc("The branch or commit that it starts from (config: project.base).")
     ] = None,
+    from_: Annotated[
+        str | None, Ref(AGENTS), Doc("Continue the work of this earlier agent, also what it had not committed.")
+    ] = None,
     run: Annotated[
         str | None, Ref(RUNS), Doc("The run that it joins; by default it begins one, or is in that of its parent.")
     ] = None,
@@ -92,21 +98,32 @@ def sling(
     skip_review: Annotated[bool, Doc("For a lead: no reviewer is needed.")] = False,
     max_agents: Annotated[int | None, Doc("For a lead: how many agents it may sling in all.")] = None,
     instructions: Annotated[str | None, LONG_TEXT, Doc("More that it should know, this time only.")] = None,
-) -> Session:
+) -> Slung:
     """Start an agent on a task, in a worktree and on a branch of its own.
 
     A headless agent's first turn is queued and the command returns at once; in tmux it returns when the agent is
-    ready and has its task. If anything fails, everything is undone.
+    ready and has its task. If anything fails, everything of that agent is undone. All that one call starts is in one
+    run; if one of several fails, the others are started all the same, and the exit status is 1.
     """
+    _check_words(task, new=new, next=next, number=number, epic=epic, name=name)
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     ctx.react()  # an agent that a kill has left half made may hold the name or the task
+    start, source, base_commit = "", "", None
+    if from_ is not None:
+        if base is not None or next or new or len(set(task)) != 1:
+            raise InvalidInput(
+                "--from goes with one task, and without --base",
+                hint="`rook sling TASK --from NAME`, of an earlier agent",
+            )
+        earlier, start, source = find_start(ctx, task[0], from_)
+        base, base_commit = earlier.settings.base, earlier.base_commit
     base = base or ctx.config.project.base
     request = Request(
-        task=task,
+        task=None,
         role=role,
         caller=ctx.caller.name,
-        base_commit=ctx.vcs().base_commit(base),
+        base_commit=base_commit or ctx.vcs().base_commit(base),
         name=name,
         runtime=runtime or "",
         model=model or "",
@@ -115,6 +132,7 @@ def sling(
         parent=parent,
         run=run,
         share=share,
+        under=epic or ctx.caller.task_id,
         settings=Settings(
             files=check_patterns(_split("--files", files)),
             tools=_split("--tools", tools),
@@ -124,24 +142,28 @@ def sling(
             max_agents=max_agents,
             instructions=instructions or "",
             base=base,
+            start=start,
+            source=source,
         ),
     )
-    return sling_agent(ctx, request)
+    return sling_next(ctx, request, number or 1) if next else sling_several(ctx, request, task, is_new=new)
 
 
-@op("stop", needs="agent.write", long=True, touches=PROCESS, view="agents.stopped")
-def stop(
-    ctx: Context,
-    name: Annotated[NameArg, Owns(AGENTS)],
-    *,
-    clean: Annotated[bool, Doc("Also remove its worktree; uncommitted work is saved first.")] = False,
-    reason: Annotated[str | None, Doc("Why.")] = None,
-) -> Stopped:
-    """Stop an agent with its whole process tree, and every agent below it. Its work is kept."""
-    caller = ctx.caller.name
-    ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
-    cleaned = Cleaner(ctx, actor=caller).clean([session.agent for session in ended]) if clean else []
-    return Stopped(tuple(ended), tuple(worktree.path for worktree in cleaned))
+def _check_words(
+    tasks: tuple[str, ...], *, new: bool, next: bool, number: int | None, epic: str | None, name: str | None
+) -> None:
+    """Raise InvalidInput for words that contradict each other."""
+    how = '`rook sling TASK`, `rook sling --next` or `rook sling "What has to be done"`'
+    if next and (tasks or new):
+        raise InvalidInput("--next takes the next task that is ready, so it goes with no task", hint=how)
+    if not next and (number is not None or epic is not None):
+        raise InvalidInput("--number and --epic go with --next", hint="`rook sling --next -n 3`")
+    if not next and not tasks:
+        raise InvalidInput("no task is named", hint=how)
+    if number is not None and number < 1:
+        raise InvalidInput("--number is at least 1", hint="`rook sling --next -n 3`")
+    if name and (len(set(tasks)) > 1 or (number or 1) > 1):
+        raise InvalidInput("several agents cannot have one name", hint="leave --name out: each gets its own")
 
 
 @op("nudge", needs="agent.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.nudged")

@@ -37,9 +37,9 @@ from rookery.sessions.model import (
     TaskTaken,
     check_new_name,
 )
-from rookery.tasks import lifecycle, service
+from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
-from rookery.tasks.model import ACTIVE, Task, next_state
+from rookery.tasks.model import ACTIVE, NotReady, Task, next_state
 from rookery.tasks.store import Author
 from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
@@ -49,7 +49,8 @@ from rookery.worktrees.service import path_of
 class Request(Record):
     """What a caller asks for when it slings an agent."""
 
-    task: str
+    task: str | None
+    """Names it; None for the next one that is ready."""
     role: str
     caller: str
     base_commit: str
@@ -63,6 +64,8 @@ class Request(Record):
     """The run to join; a new agent of an agent is always in its parent's run."""
     share: bool = False
     """Other agents may change the same files."""
+    under: str | None = None
+    """The next task is the next one under this, or this itself."""
     settings: Settings = field(default_factory=Settings)
 
 
@@ -79,7 +82,7 @@ def reserve(ctx: Context, request: Request) -> Session:
     try:
         with ctx.db.write() as db:
             parent = find_parent(ctx, request, role, slings)
-            task = find_task(ctx, request.task, role, now)
+            task = find_task(ctx, request.task or _find_next(ctx, request.under, now), role, now)
             name = _find_name(db, request.name, role)
             run = _find_run(ctx, request, parent) or new_run(ctx, task, request.caller)
             check_caps(ctx, parent, run)
@@ -189,6 +192,15 @@ def find_task(ctx: Context, wanted: str, role: Role, now: str, *, by: str = "") 
         hint = f"sling {leaf.task.id}, or a lead" if leaf else "sling a lead for it"
         raise InvalidInput(f"{task.id} has unfinished children; a {role.name} does one task", hint=hint)
     return task
+
+
+def _find_next(ctx: Context, under: str | None, now: str) -> str:
+    """The next ready task; raises NotReady if there is none."""
+    task = listing_store.next_ready(ctx.db, now, None if under is None else tasks.find(ctx.db, under))
+    if task is None:
+        where = "" if under is None else f" under {under}"
+        raise NotReady(f"no task is ready{where}", hint="`rook task list --open` shows what they wait for")
+    return task.id
 
 
 def _find_name(db: Database, wanted: str | None, role: Role) -> str:

@@ -155,6 +155,7 @@ def _reserve(
                 ended_at=None,
                 swept_at=None,
                 nudged=0,
+                hold=None,
             )
             store.insert_session(db, session, actor=request.caller, at=now)
             return session

@@ -33,6 +33,7 @@ _SHOWN = 5
 class Spec(Record):
     """A task's specification."""
 
+    PRINTS = "task_id"
     task_id: str
     path: str
     text: str

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery.agents import continuation
+from rookery.agents.attempts import find_attempts
 from rookery.agents.reservation import Request, reserve
 from rookery.agents.siblings import find_siblings, tell_siblings
 from rookery.base.draft import write_whole
@@ -41,6 +42,7 @@ from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
 from rookery.turns.stop import end_processes
+from rookery.vcs.checks import problems_of_new_agents
 from rookery.worktrees import provision, removal, reopening
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
@@ -59,6 +61,9 @@ def carry_out(ctx: Context, session: Session, caller: str) -> Session:
     """Start the agent of a session that is reserved, or undo all of it and raise why."""
     steps.reached("reserved")
     try:
+        if ctx.follow is not None:
+            for problem in problems_of_new_agents(ctx.root):
+                ctx.follow(f"warning: {problem}\n")
         if caller == HUMAN:
             record_sling(ctx.root, ctx.now())
         return _carry_out(ctx, session)
@@ -156,7 +161,10 @@ def instruct(ctx: Context, session: Session, siblings: Sequence[Sibling]) -> Non
     role = read_role(ctx.root, session.role)
     view = None if session.task_id is None else service.get(ctx.db, session.task_id)
     spec = _read_spec(ctx, session)
-    text = instructions.compose(session, role, root=ctx.root, view=view, spec=spec, siblings=siblings)
+    attempts = [] if session.task_id is None else find_attempts(ctx, session.task_id, without=session.id)
+    text = instructions.compose(
+        session, role, root=ctx.root, view=view, spec=spec, siblings=siblings, attempts=attempts
+    )
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
     write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS), text)

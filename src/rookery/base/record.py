@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self, get_type_hints
@@ -20,6 +20,8 @@ class Record:
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     SHOWN: ClassVar[tuple[str, ...]] = ()
     JSON_NAMES: ClassVar[dict[str, str]] = {}
+    PRINTS: ClassVar[str] = "id"
+    """The field whose value `--quiet` prints, or whose records do: what the next command accepts. Empty for none."""
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
@@ -43,6 +45,10 @@ class Record:
         names = self.JSON_NAMES
         return {names.get(name, name): getattr(self, name) for name in self._json_names()}
 
+    def printed_words(self) -> Iterator[str]:
+        """What `--quiet` prints: ids or names that the next command accepts, one a line."""
+        yield from words_of(getattr(self, self.PRINTS, None) if self.PRINTS else None)
+
     @classmethod
     def _json_names(cls) -> list[str]:
         return [*(name for name in _field_names(cls) if name not in cls.HIDDEN), *cls.SHOWN]
@@ -62,6 +68,17 @@ class Record:
             for name in cls._json_names()
         }
         return handler.generate_schema(TypedDict(cls.__name__, types))  # type: ignore[operator]
+
+
+def words_of(value: Any) -> Iterator[str]:
+    """The words of a value by the same rule: of a text itself, of a list those of its items, of nothing none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Record):
+        yield from value.printed_words()
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from words_of(item)
 
 
 _field_names: Callable[[Any], tuple[str, ...]] = cache(lambda record: tuple(field.name for field in fields(record)))

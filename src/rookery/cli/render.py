@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from rookery.base.call import stderr, stdout
+from rookery.base.record import words_of
 from rookery.base.text import visible
 from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, unstyled
 
@@ -32,16 +33,9 @@ def _draw(view: str, data: Any, values: dict[str, Any]) -> Iterable[Block]:
 
 
 def print_ids(data: Any) -> None:
-    """Print the ids of a result, for scripts."""
-    data = getattr(data, "messages", data)
-    if isinstance(data, list | tuple):
-        for item in data:
-            print_ids(item)
-        return
-    task = getattr(data, "task", data)
-    task = getattr(task, "task", task)
-    if isinstance(getattr(task, "id", None), str):
-        print(task.id, file=stdout())
+    """Print what the next command accepts of a result, a word a line; nothing of one that is a text by itself."""
+    for word in () if isinstance(data, str) else words_of(data):
+        print(word, file=stdout())
 
 
 def print_error(message: str, hint: str, *, no_color: bool) -> None:

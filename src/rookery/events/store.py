@@ -135,3 +135,19 @@ def latest_time(db: Database) -> float:
     )
     at = db.value(sql, (CLOCK_SET_BACK, CLOCK, TIMES_EVERY))
     return 0.0 if at is None else seconds_of(at)
+
+
+def oldest(db: Database, kinds: tuple[str, ...], before: str, limit: int) -> list[Event]:
+    """The oldest events of families of types, such as `turn`, from before a time."""
+    families = " OR ".join(["(type >= ? AND type < ?)"] * len(kinds))
+    bounds = [bound for kind in kinds for bound in (f"{kind}.", f"{kind}/")]
+    rows = db.all(
+        f"SELECT {', '.join(Event.field_names())} FROM events WHERE ({families}) AND at < ? ORDER BY seq LIMIT ?",
+        [*bounds, before, limit],
+    )
+    return [Event(seq, id_, at, kind, by, on, loads(data)) for seq, id_, at, kind, by, on, data in rows]
+
+
+def delete(db: Database, events: list[Event]) -> None:
+    """Delete events that are kept elsewhere."""
+    db.execute_many("DELETE FROM events WHERE seq = ?", [(event.seq,) for event in events])

@@ -59,6 +59,8 @@ class Facts(Record):
     """The number of its newest message that no turn has seen; 0 if there is none."""
     nudged: int
     """The number of the last message that was announced in its terminal."""
+    is_held: bool = False
+    """It is paused, or a person works in its place: no turn begins."""
     problem: str = ""
     """Why no turn can begin: the project's environment cannot be used."""
 
@@ -76,7 +78,9 @@ def read(ctx: Context) -> list[Facts]:
 
 def _may_begin(session: Facts) -> bool:
     """True if a turn may be about to begin."""
-    is_idle = session.mode == HEADLESS and session.state != ENDED and session.turn != TURN_RUNNING
+    is_idle = (
+        session.mode == HEADLESS and session.state != ENDED and session.turn != TURN_RUNNING and not session.is_held
+    )
     return is_idle and bool(session.mail or session.lost or session.state != WAITING)
 
 
@@ -97,6 +101,7 @@ def _facts(ctx: Context, standing: Standing, lost: int) -> Facts:
         lost=lost,
         mail=standing.mail or 0,
         nudged=standing.nudged,
+        is_held=standing.is_held,
     )
 
 
@@ -145,7 +150,7 @@ def _decide(session: Facts, now: float, timers: list[Timer]) -> Iterator[Action]
         yield from _decide_headless(session, now, timers)
     elif driver == GONE:
         yield _action(session, "end terminal", "the program in its terminal has ended")
-    elif session.state == WAITING and session.mail > session.nudged:
+    elif session.state == WAITING and session.mail > session.nudged and not session.is_held:
         yield _action(session, "speak", "it has mail")
 
 
@@ -154,6 +159,8 @@ def _decide_headless(session: Facts, now: float, timers: list[Timer]) -> Iterato
     if session.turn == TURN_RUNNING:
         if not session.is_run:
             yield _action(session, "settle turn", "its runner has ended")
+    elif session.is_held:
+        return
     elif lost >= headless.MOST_LOST:
         yield _action(session, "give up", f"{lost} turns in a row were cut off")
     elif lost:

@@ -24,12 +24,15 @@ _UNSEEN = (
 )
 """How many turns have ended, if the radar has seen fewer."""
 _NEEDED = (
-    "SELECT EXISTS (SELECT 1 FROM sessions WHERE state NOT IN ('waiting', 'ended')) "
+    "SELECT EXISTS (SELECT 1 FROM sessions s WHERE state NOT IN ('waiting', 'ended') AND (s.hold IS NULL "
+    "OR s.reason IS NOT NULL OR s.mode <> 'headless' "
+    "OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running'))) "
     "OR EXISTS (SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL) "
-    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL OR 'lost' = "
+    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL "
+    "OR s.hold IS NULL AND ('lost' = "
     "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1) "
     "OR EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL "
-    f"AND {WAKES} AND (s.mode = 'headless' OR m.seq > s.nudged)))) "
+    f"AND {WAKES} AND (s.mode = 'headless' OR m.seq > s.nudged))))) "
     "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
     "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
@@ -58,6 +61,8 @@ class Standing(Record):
     turn_ended_at: str | None
     mail: int | None
     """The number of its newest message that no turn has seen and that begins one."""
+    is_held: bool = False
+    """It is paused, or a person works in its place."""
 
 
 def may_have_work(db: Database) -> bool:
@@ -83,13 +88,13 @@ def standings(db: Database) -> list[Standing]:
     rows = db.all(
         "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
         "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
-        f"AND m.read_at IS NULL AND m.turn_id IS NULL AND {WAKES}) "
+        f"AND m.read_at IS NULL AND m.turn_id IS NULL AND {WAKES}), s.hold IS NOT NULL "
         "FROM sessions s LEFT JOIN turns t ON t.session_id = s.id "
         "AND t.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state <> 'ended' "
-        "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL "
+        "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0 "
         "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
     )
-    return [Standing(*row) for row in rows]
+    return [Standing(*row[:-1]).replace(is_held=bool(row[-1])) for row in rows]
 
 
 def failures(db: Database) -> dict[str, Failure]:

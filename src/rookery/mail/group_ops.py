@@ -27,6 +27,7 @@ MembersArg = Annotated[tuple[str, ...], Ref(ADDRESSES), Doc("An agent that is or
 class Group(Record):
     """A named group."""
 
+    PRINTS = "name"
     name: str
     members: tuple[str, ...]
 

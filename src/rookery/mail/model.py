@@ -105,6 +105,7 @@ class Delivery(Record):
 class Sent(Record):
     """What was sent: one message a recipient, in one thread."""
 
+    PRINTS = "messages"
     not_alive: tuple[str, ...]
     """Recipients that have ended: the mail is kept, and read if an agent of that name is slung again."""
     id: str
@@ -118,6 +119,7 @@ class Sent(Record):
 class Checked(Record):
     """What was new in an inbox."""
 
+    PRINTS = "messages"
     agent: str
     messages: tuple[Message, ...]
     waiting: int
@@ -130,6 +132,7 @@ class Checked(Record):
 class Opened(Message):
     """A message with its thread, as far as the caller may see it."""
 
+    PRINTS = "messages"
     HIDDEN = (*Message.HIDDEN, "messages")
     SHOWN = ("thread",)
     messages: tuple[Message, ...]

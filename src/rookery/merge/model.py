@@ -183,6 +183,7 @@ PUSHED, NOT_PUSHED, LEFT = "pushed", "failed", "left"
 class Outcome(Record):
     """What one pass through the queue did."""
 
+    PRINTS = "entries"
     base: str
     entries: tuple[Entry, ...]
     """Everything that was settled or held, in that order."""
@@ -226,6 +227,7 @@ RESOLVED, DECLINED, REFUSED = "resolved", "declined", "refused"
 class Explained(Record):
     """An entry and everything that was done to bring it in."""
 
+    PRINTS = "entry"
     entry: Entry
     outcomes: tuple[FileOutcome, ...]
     gates: tuple[GateRun, ...]

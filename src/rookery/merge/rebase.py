@@ -16,7 +16,7 @@ from rookery.merge.landing.history import start_of
 from rookery.merge.landing.land import checkouts_following
 from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
-from rookery.sessions.model import WORKING, NoSuchAgent
+from rookery.sessions.model import WORKING, NoSuchAgent, check_not_taken
 from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, rescue_name
@@ -27,6 +27,7 @@ from rookery.worktrees import service as worktrees
 class Rebased(Record):
     """What became of a branch."""
 
+    PRINTS = "agent"
     agent: str
     branch: str
     base: str
@@ -52,6 +53,7 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
         raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
     if session.is_alive and session.state == WORKING and merger.actor != agent:
         raise InvalidState(f"{agent} is at work in its worktree", hint="wait for its turn to end, or ask it by mail")
+    check_not_taken(session, merger.actor)
     merging = merger.merging
     old, onto = merging.tip(session.branch), merging.tip(base)
     if old is None or onto is None:

@@ -31,6 +31,7 @@ MOVED_BACK, REVERTED = "moved back", "reverted"
 class Undone(Record):
     """A landing that is undone."""
 
+    PRINTS = "entry"
     entry: Entry
     how: str
     """`moved back`, or `reverted` by a commit on top."""
@@ -82,6 +83,7 @@ class UndoMessage(Record):
 class Undo(Record):
     """All effects of undoing a landing, or the landings of a run."""
 
+    PRINTS = "landings"
     run_id: str | None = None
     is_done: bool = False
     """False: nothing was changed, this is what would be done."""

@@ -38,6 +38,7 @@ class Difference(Record):
 class Committed(Record):
     """A new commit, and the branch that it is on."""
 
+    PRINTS = "commit"
     commit: str
     branch: str | None
     message: str

@@ -114,12 +114,34 @@ class Settings(Record):
     """The ref with uncommitted work that was put back when its worktree was made again."""
     replaced: tuple[str | None, str | None] | None = None
     """The branch that the task had before, and the commit that it began at: a sling that fails puts them back."""
+    start: str = ""
+    """The commit that its branch began at, if that holds the work of an earlier attempt; else empty."""
+    source: str = ""
+    """What that commit holds, for people."""
+
+
+PAUSED, TAKEN_OVER = "paused", "taken over"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Record):
+    """An agent is paused, or a person works in its place: no turn of it begins."""
+
+    by: str
+    kind: str
+    """`paused` or `taken over`."""
+    at: str
+    commit: str = ""
+    """The commit under its worktree when it was taken over."""
+    snapshot: str = ""
+    """A commit of all that was in the worktree then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(Record):
     """One session of an agent: from its sling to its end."""
 
+    PRINTS = "agent"
     HIDDEN = ("token_hash", "swept_at", "nudged")
     id: str
     agent: str
@@ -152,11 +174,18 @@ class Session(Record):
     """When Rookery ended the processes that it may have left."""
     nudged: int = 0
     """The number of the last message that was announced in its terminal."""
+    hold: Hold | None = None
+    """Who has paused it, or works in its place."""
 
     @property
     def is_alive(self) -> bool:
         """True until it has ended."""
         return self.state != ENDED
+
+    @property
+    def start_commit(self) -> str:
+        """The commit that its branch began at; what it has beyond `base_commit` is its own work."""
+        return self.settings.start or self.base_commit
 
     @property
     def terminal(self) -> str:
@@ -231,6 +260,15 @@ STOPPING = "stopping"
 def is_stopping(session: Session) -> bool:
     """True if a process stops the agent, or died while it did."""
     return session.reason is not None and session.reason.startswith(STOPPING)
+
+
+def check_not_taken(session: Session, actor: str) -> None:
+    """Raise InvalidState if another caller works in the agent's worktree."""
+    hold = session.hold
+    if hold is not None and hold.kind == TAKEN_OVER and hold.by != actor:
+        raise InvalidState(
+            f"{hold.by} works in the worktree of {session.agent}", hint=f"`rook handback {session.agent}` ends that"
+        )
 
 
 def next_state(step: str, session: Session) -> str:

@@ -17,7 +17,7 @@ from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
 from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.sessions.model import ENDED, FAILED, NoSuchAgent, Run, Session, Settings, Turn, next_state
+from rookery.sessions.model import ENDED, FAILED, Hold, NoSuchAgent, Run, Session, Settings, Turn, next_state
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
@@ -33,7 +33,7 @@ def insert_session(db: Database, session: Session, *, actor: str, at: str) -> No
     """Reserve a session for an agent."""
     root = root_of(db.path)
     stored = session.replace(worktree=to_stored(root, session.worktree), settings=_stored(root, session.settings))
-    values = stored.as_dict() | {"settings": dumps(stored.settings.as_dict())}
+    values = stored.as_dict() | {"settings": dumps(stored.settings.as_dict()), "hold": _text_of(stored.hold)}
     db.execute(f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
     publish(db, "agent.reserved", session.agent, {"session": stored.to_json()}, actor=actor, at=at)
 
@@ -54,6 +54,8 @@ def change_session(
     stored = dict(changes)
     if "settings" in changes:
         stored["settings"] = dumps(_stored(root_of(db.path), changes["settings"]).as_dict())
+    if "hold" in changes:
+        stored["hold"] = _text_of(changes["hold"])
     if "worktree" in changes:
         stored["worktree"] = to_stored(root_of(db.path), changes["worktree"])
     columns = ", ".join(f"{name} = ?" for name in stored)
@@ -337,7 +339,12 @@ def _session(db: Database, row: Row) -> Session:
     for name in ("files", "siblings", "ports", "tools", "ends_with", "replaced"):
         if settings.get(name) is not None:
             settings[name] = tuple(settings[name])
-    return Session(**(values | {"settings": Settings(**settings)}))
+    hold = None if values["hold"] is None else Hold(**loads(values["hold"]))
+    return Session(**(values | {"settings": Settings(**settings), "hold": hold}))
+
+
+def _text_of(hold: Hold | None) -> str | None:
+    return None if hold is None else dumps(hold.as_dict())
 
 
 def _stored(root: str, settings: Settings) -> Settings:

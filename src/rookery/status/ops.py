@@ -33,6 +33,7 @@ class Attached(Record):
 class RoleSummary(Record):
     """A role, what it may do, and which agents have it."""
 
+    PRINTS = "role"
     role: str
     aliases: tuple[str, ...]
     purpose: str

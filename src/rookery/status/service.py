@@ -16,7 +16,19 @@ from rookery.mail import store as mail_store
 from rookery.mail.model import Message
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, COMPLETED, ENDED, WAITING, WORKING, NoSuchAgent, Run, Session, Turn, last_by
+from rookery.sessions.model import (
+    BOOTING,
+    COMPLETED,
+    ENDED,
+    WAITING,
+    WORKING,
+    Hold,
+    NoSuchAgent,
+    Run,
+    Session,
+    Turn,
+    last_by,
+)
 from rookery.status.activity import open_telemetry
 from rookery.status.last_action import LastAction, last_action, of_screen
 from rookery.tasks import store as tasks
@@ -32,6 +44,7 @@ _DOMAIN_DEPTH = 2
 class AgentStatus(Record):
     """One agent in a line."""
 
+    PRINTS = "agent"
     agent: str
     role: str
     state: str
@@ -55,6 +68,8 @@ class AgentStatus(Record):
     since: str
     """When it came into its state."""
     ended_at: str | None
+    hold: Hold | None = None
+    """Who has paused it, or works in its place."""
     last: LastAction | None = None
     """What it did last, as far as it is known."""
 
@@ -67,6 +82,7 @@ _OF_SESSION = tuple(name for name in AgentStatus.field_names() if name in Sessio
 class Identity(Record):
     """An agent over all its sessions."""
 
+    PRINTS = "name"
     name: str
     roles: tuple[str, ...]
     sessions: int
@@ -82,6 +98,7 @@ class Identity(Record):
 class Metric(Record):
     """One session in numbers."""
 
+    PRINTS = "agent"
     agent: str
     role: str
     task_id: str | None
@@ -97,6 +114,7 @@ class Metric(Record):
 class RunReport(Record):
     """A run and its agents."""
 
+    PRINTS = "run"
     run: Run
     agents: tuple[AgentStatus, ...]
     dollars: float

@@ -23,6 +23,7 @@ from rookery.vcs.ref_names import AGENT_BRANCHES, UNDONE_WORK, undone_name
 class Branch(Record):
     """A branch of a task, and what becomes of it."""
 
+    PRINTS = "branch"
     branch: str
     commit: str
     task_id: str | None

@@ -253,6 +253,7 @@ class OutsideFile(Record):
 class TaskView(Record):
     """A task with everything that follows from its place in the graph."""
 
+    PRINTS = "task"
     task: Task
     depth: int
     ancestors: tuple[Task, ...]
@@ -300,6 +301,7 @@ class TaskView(Record):
 class TaskTree(Record):
     """A task and what is under it."""
 
+    PRINTS = "task"
     task: TaskView
     children: tuple[TaskTree, ...]
     left_out: int = 0

@@ -120,7 +120,7 @@ def _open(ctx: Context, session_id: str, turn_id: str) -> tuple[Session, Turn, s
     """Open a turn, or let the agent wait: mail that comes just before is seen, just after finds it waiting."""
     with ctx.db.write() as db:
         session = store.session(db, session_id)
-        is_ready = session.is_alive and not is_stopping(session)
+        is_ready = session.is_alive and not is_stopping(session) and session.hold is None
         if not is_ready or (session.state == BOOTING and session.step != READY) or store.running_turn(db, session_id):
             return None
         cause = find_cause(ctx, session)

@@ -47,7 +47,7 @@ def take_mail(ctx: Context, session: Session) -> str:
         turn = store.running_turn(db, session.id)
         if turn is None or mail_store.terminal_message(db, session) is not None:
             return ""
-        if not mail_store.has_waking(db, session.agent):
+        if session.hold is not None or not mail_store.has_waking(db, session.agent):
             return ""  # what wakes no agent keeps none awake either
         return deliver_mail(ctx, session, turn)
 
@@ -64,7 +64,7 @@ def announce_mail(ctx: Context, session_id: str) -> None:
     """Tell an agent in its terminal that it has mail: once for each message, twice if killed in between."""
     session = store.session(ctx.db, session_id)
     newest = mail_store.newest_new(ctx.db, session.agent)
-    if session.state != WAITING or newest <= session.nudged:
+    if session.state != WAITING or newest <= session.nudged or session.hold is not None:
         return
     tmux, name = Tmux(ctx.tmux_socket), session.terminal
     if tmux.has(name):

@@ -29,6 +29,7 @@ from rookery.turns.settlement import read_usage, settle_turn, take_snapshot
 class Interrupted(Record):
     """A turn that was asked to end."""
 
+    PRINTS = "agent"
     agent: str
     turn: int
     by: str

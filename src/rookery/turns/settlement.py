@@ -159,6 +159,7 @@ def _end(
         swept_at=now if is_swept else None,
         runner_pid=None,
         runner_start=None,
+        hold=None,
     )
     _settle_task(ctx, ended, work, Author(session.agent, now))
     if tell_parent and outcome != COMPLETED:

@@ -49,6 +49,7 @@ class Worktree(Record):
 class Listed(Record):
     """A worktree as it is listed. `state` and `outcome` are those of its agent's last session."""
 
+    PRINTS = "agent"
     agent: str
     path: str
     branch: str
@@ -62,6 +63,7 @@ class Listed(Record):
 class Cleaned(Record):
     """What happened to a worktree, or would."""
 
+    PRINTS = "agent"
     agent: str
     path: str
     verdict: str

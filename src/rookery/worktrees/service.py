@@ -93,11 +93,11 @@ def create(ctx: Context, session: Session) -> None:
     vcs = open_repository(ctx)
     make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
-    vcs.create_branch(session.branch, session.base_commit)
+    vcs.create_branch(session.branch, session.start_commit)
     steps.reached("branch made")
     vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
-    here = check(path, ctx.config.vcs, branch=session.branch, commit=session.base_commit)
+    here = check(path, ctx.config.vcs, branch=session.branch, commit=session.start_commit)
     changes = here.status().changes if was_there else ()
     if changes:
         raise WrongWorktree(
@@ -152,7 +152,7 @@ def undo(ctx: Context, session: Session) -> str:
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left
         return ""
-    if tip not in (None, session.base_commit) and not is_resumed:
+    if tip not in (None, session.start_commit) and not is_resumed:
         return f"{branch} holds commits, so it and {path} are kept"
     reason = _why_kept(inspect(ctx, path, branch, session))
     if reason:
@@ -161,7 +161,7 @@ def undo(ctx: Context, session: Session) -> str:
         vcs.remove_checkout(path)
         steps.reached("worktree undone")
         if tip is not None and not is_resumed:
-            vcs.delete_branch(branch, session.base_commit)
+            vcs.delete_branch(branch, session.start_commit)
     except (RefMoved, InvalidState) as error:
         return f"not all was undone: {error.message}"
     return ""

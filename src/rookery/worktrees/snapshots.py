@@ -13,7 +13,7 @@ from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
+from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session, check_not_taken
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
@@ -38,6 +38,7 @@ class Snapshot(Record):
 class Restored(Record):
     """A worktree that was brought back to a turn."""
 
+    PRINTS = "agent"
     agent: str
     turn: int
     path: str
@@ -83,6 +84,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     What is there now is saved first. Without `force`, a worktree with changes that are not committed is refused.
     """
     session = _idle(project, agent)
+    check_not_taken(session, actor)
     vcs = worktrees.open_repository(project)
     name = snapshot_name(agent, session.id, turn)
     commit = vcs.saved_refs(name).get(name)
@@ -94,7 +96,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
         if is_missing:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             if vcs.branch_tip(session.branch) is None:
-                vcs.create_branch(session.branch, session.base_commit)
+                vcs.create_branch(session.branch, session.start_commit)
             with marked_children(SLING, session.id):
                 vcs.add_checkout(path, session.branch)
     here = worktrees.check(path, project.config.vcs, branch=session.branch)

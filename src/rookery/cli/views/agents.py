@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rookery.agents.ops import Nudged, Stopped
+from rookery.agents.hold_ops import Held
+from rookery.agents.ops import Nudged
+from rookery.agents.several import Slung
+from rookery.agents.stop_ops import Stopped
 from rookery.base.clock import length, seconds_of
 from rookery.base.text import one_line, plural
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, named, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, named, some, text
 from rookery.cli.views.events import row
 from rookery.overview.service import Overview
-from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
+from rookery.sessions.model import (
+    BOOTING,
+    COMPLETED,
+    CRASHED,
+    FAILED,
+    PAUSED,
+    STOPPED,
+    SUPERSEDED,
+    TAKEN_OVER,
+    WAITING,
+    WORKING,
+    Session,
+)
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
@@ -24,25 +39,43 @@ _STATES: dict[str, Span] = {
     WAITING: ("◇", "note"),
     "stalled": ("!", "bad"),
     COMPLETED: ("●", "good"),
+    PAUSED: ("‖", "note"),
+    TAKEN_OVER: ("‖", "note"),
     STOPPED: ("⊘", "dim"),
     FAILED: ("✕", "bad"),
     CRASHED: ("✕", "bad"),
     SUPERSEDED: ("⊘", "dim"),
 }
-_INBOX = "rook mail check"
+_INBOX = "rook inbox"
 _LAST_WIDTH = 36
 _REASON_WIDTH = 48
 _TEXT_WIDTH = 160
 
 
-def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
-    """An agent that was started."""
+def slung(result: Slung, _values: dict[str, Any]) -> list[Block]:
+    """The agents that were started, and the tasks on which none was."""
+    if len(result.agents) == 1 and not result.failed:
+        return _one_slung(result.agents[0])
+    rows = [
+        ((session.agent, "bold"), session.role, named(session.task_id or ""), session.branch)
+        for session in result.agents
+    ]
+    blocks: list[Block] = [Table(("agent", "role", "task", "branch"), rows, stretch=3)] if rows else []
+    for failure in result.failed:
+        reason = text(failure.message, indent=2)
+        blocks += [text(f"not started: {one_line(failure.task, 60)}", "bad"), reason]
+        blocks += [text(failure.hint, "dim", indent=2)] if failure.hint else []
+    return blocks
+
+
+def _one_slung(session: Session) -> list[Block]:
     title = line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work")
     fields: dict[str, Cell] = {
         "task": (session.task_id, "id"),
         "run": (session.run_id, "id"),
         "answers to": session.parent,
         "branch": session.branch,
+        **({"starts from": session.settings.source} if session.settings.source else {}),
         "worktree": session.worktree,
         "runs on": f"{session.runtime}, {session.mode}",
     }
@@ -52,8 +85,27 @@ def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped."""
-    ended = [line((session.agent, "title"), f" has ended: {session.outcome}") for session in result.ended]
+    ended = [
+        line((session.agent, "title"), f" has ended: {session.outcome}" if session.outcome else f" is {session.state}")
+        for session in result.ended
+    ]
+    if not ended:
+        return [text("No agent was stopped.", "dim")]
     return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
+
+
+def held(result: Held, _values: dict[str, Any]) -> list[Block]:
+    """An agent that was paused or taken over, or goes on."""
+    name = result.agent
+    if result.hold is None:
+        fields: dict[str, Cell] = {"new commits": "\n".join(result.commits), "changed files": some(result.files, 5)}
+        return [Paragraph([line((name, "title"), " goes on")]), Fields(fields)]
+    title = line((name, "title"), f" is {result.hold.kind}; `rook handback {name}` lets it go on")
+    if result.hold.kind == PAUSED:
+        turn = f"turn {result.turn} is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        return [Paragraph([title]), *([text(turn, "dim")] if result.turn is not None else [])]
+    fields = {"worktree": result.worktree, "branch": result.branch, "terminal": " ".join(result.command)}
+    return [Paragraph([title]), Fields(fields)]
 
 
 def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
@@ -149,7 +201,9 @@ def _row(agent: AgentStatus, depth: int, now: str) -> tuple[Cell, ...]:
     return (
         line("  " * depth, _mark(agent), " ", (agent.agent, "title")),
         agent.role,
-        f"{agent.state} {_age(agent.since, now)}",
+        f"{agent.state} {_age(agent.since, now)}"
+        if agent.hold is None
+        else f"{agent.hold.kind} {_age(agent.hold.at, now)}",
         agent.turns,
         _dollars(agent),
         (str(agent.unread or ""), "note"),
@@ -163,7 +217,7 @@ def _task(agent: AgentStatus) -> Cell:
 
 
 def _mark(agent: AgentStatus) -> Span:
-    return _STATES.get(agent.outcome or agent.state, ("○", "note"))
+    return _STATES.get(agent.outcome or (agent.state if agent.hold is None else agent.hold.kind), ("○", "note"))
 
 
 def _age(at: str, now: str) -> str:
@@ -182,6 +236,7 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterato
     session, agent = result.session, result.status
     fields: dict[str, Cell] = {
         "state": session.outcome or session.state,
+        "held": f"{session.hold.kind} by {session.hold.by} since {session.hold.at}" if session.hold else "",
         "reason": one_line(session.reason or "", _TEXT_WIDTH),
         "task": line((session.task_id, "id"), f"  {one_line(agent.task_title or '')}"),
         "answers to": session.parent,

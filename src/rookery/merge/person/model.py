@@ -135,6 +135,7 @@ class LostLine(Record):
 class Resolving(Record):
     """A conflict that is in a person's hands, or what became of it."""
 
+    PRINTS = "entry"
     entry: Entry
     status: str
     """`open`, `landed`, `not landed` (`--done` was said, and something stopped it) or `given up`."""

@@ -1,0 +1,1 @@
+"""Several attempts at one task side by side, of which one is kept."""

@@ -1,0 +1,66 @@
+"""Several attempts at one task side by side, of which one is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from den import Den
+
+pytestmark = pytest.mark.slow
+
+
+def attempt(den: Den, task: str, name: str, text: str, *more: str) -> None:
+    """An attempt that a person has worked on in the agent's worktree, and that was stopped then."""
+    place = Path(den.sling(task, "--name", name, *more)["worktree"])
+    den.wait_for(name, "waiting")
+    (place / "README.md").write_text(text)
+    git(place, "commit", "-qam", f"By {name}")
+    den.rook("stop", name)
+
+
+def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
+    den = Den(repo)
+    task = den.task("Work", [{"wait": "mail"}])
+    attempt(den, task, "bee", "one\ntwo\n")
+    attempt(den, task, "wasp", "three\n")
+    assert den.rook.json("sling", task, "--name", "ant", "-c", "provision.setup=exit 7").status == 1
+    before = git(repo, "count-objects")
+    result = den.rook.json("compare", task).data
+    assert git(repo, "count-objects") == before
+    assert [(one["agent"], one["commits"], one["files"], one["is_current"]) for one in result["attempts"]] == [
+        ("bee", 1, 1, False),
+        ("wasp", 1, 1, True),
+    ]
+    assert [one["added"] for one in result["attempts"]] == [2, 1]
+    assert [one["conflicts"] for one in result["attempts"]] == [[], []]
+    kept = den.rook.json("compare", task, "--keep", "bee").data
+    assert [one["is_current"] for one in kept["attempts"]] == [True, False]
+    assert kept["state"] == "PENDING_REVIEW"
+    assert den.rook.json("compare", task, "--keep", "bee").data == kept
+    assert den.rook.json("compare", task, "--keep", "wasp").data["state"] == "PENDING_REVIEW"  # changed one's mind
+    den.rook("compare", task, "--keep", "bee")
+    assert b"wasp" in den.rook("compare", task).out
+    assert den.rook("merge", "--all").status == 0
+    assert git(repo, "show", "main:README.md") == "one\ntwo"
+    assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
+    assert git(repo, "branch", "--list", f"rook/wasp/{task}")
+    conflicts = [one["conflicts"] for one in den.rook.json("compare", task).data["attempts"]]
+    assert conflicts[1] == ["README.md"]
+    assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
+
+
+def test_what_cannot_be_kept_is_refused(repo: Path) -> None:
+    den = Den(repo)
+    task = den.task("Work", [{"wait": "mail"}])
+    assert den.rook.json("compare", task).data["attempts"] == []
+    assert den.rook.json("compare", task, "--keep", "bee").error["code"] == "invalid_input"
+    den.sling(task, "--name", "bee")
+    assert den.rook.json("compare", task, "--keep", "bee").error["code"] == "invalid_state"  # no commit of its own
+    den.rook("stop", "bee")
+    attempt(den, task, "wasp", "three\n")
+    den.sling(task, "--name", "ant")
+    assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "task_taken"
+    assert den.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
