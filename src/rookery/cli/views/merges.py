@@ -7,11 +7,9 @@ from shlex import quote
 from textwrap import wrap
 from typing import Any
 
-from rookery.base.clock import length
 from rookery.base.text import one_line
-from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, named, next_page, short, some, text
+from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, next_page, short, some, text
 from rookery.cli.views.gates import failed_output, runs
-from rookery.merge.compare.service import Comparison
 from rookery.merge.model import (
     AGENT,
     BASE_GATE,
@@ -386,24 +384,3 @@ def _side(name: str, side: SideView, did: str) -> Iterator[Cell]:
             yield (f"      {landing_of(commit)}", "dim")
     if side.more:
         yield (f"    and {side.more} more commits", "dim")
-
-
-def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
-    """The attempts at a task side by side; the one whose branch is the task's is marked."""
-    rows = [
-        (
-            line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
-            attempt.state,
-            attempt.commits,
-            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
-            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
-            "; ".join(attempt.gates) or "-",
-            f"${attempt.dollars:.2f}",
-            attempt.turns,
-            length(attempt.seconds),
-        )
-        for attempt in result.attempts
-    ]
-    headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
-    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
-    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]
