@@ -100,14 +100,27 @@ class Place(NamedTuple):
     agent: str
 
 
-def read_place(request: Mapping[str, Any], has_erred: Callable[[str], int]) -> Place:
-    """The answer to a request. `has_erred` says how often the error of that key was given; raises BadScript."""
+BUILT_IN = """
+- edit: {path: "{agent}.md", text: "What {agent} did.\\n"}
+- commit: Write a note
+- mail: {to: "{parent}", type: worker_done, subject: "{agent} has written a note"}
+"""
+"""What an agent does whose instructions hold no script, where the server is told to use this."""
+
+
+def read_place(request: Mapping[str, Any], has_erred: Callable[[str], int], built_in: str | None = None) -> Place:
+    """The answer to a request. `has_erred` says how often the error of that key was given; raises BadScript.
+
+    `built_in` is the script of agents that have none of their own.
+    """
     messages = request["messages"]
     texts = [_text_of(message["content"]) if message["role"] != "assistant" else "" for message in messages]
     system = _text_of(request.get("system", ""))
     script, begun = _find(texts, system)
     facts = _read_facts([system, *texts])
     agent = facts.get("agent", "")
+    if script is None and agent and "parent" in facts:
+        script = built_in
     if script is None:
         return Place(Answer(NOTHING_LEFT), 0, 0, agent)
     answers = compile_script(script, facts)

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 
-from dev.model_script import Answer, BadScript, Place, read_place
+from dev.model_script import BUILT_IN, Answer, BadScript, Place, read_place
 
 TOKEN = "scripted-model"
 _LARGEST = 64_000_000
@@ -59,7 +59,8 @@ class Served(NamedTuple):
 class ModelServer:
     """The server, in threads of its own, from entering to leaving."""
 
-    def __init__(self, port: int = 0, log: Callable[[str], None] | None = None) -> None:
+    def __init__(self, port: int = 0, log: Callable[[str], None] | None = None, *, built_in: str | None = None) -> None:
+        self._built_in = built_in
         self.served: list[Served] = []
         """Every request for an answer, in the order of their answers."""
         self.stopping = threading.Event()
@@ -91,7 +92,7 @@ class ModelServer:
         session = str(request.get("metadata", ""))
         try:
             with self._lock:
-                place = read_place(request, lambda label: self._errors[f"{session} {label}"])
+                place = read_place(request, lambda label: self._errors[f"{session} {label}"], self._built_in)
                 if place.answer.error:
                     self._errors[f"{session} {place.answer.label}"] += 1
         except BadScript as error:
@@ -325,7 +326,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="rook-dev model-server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="where to listen on 127.0.0.1; any free one by default")
     options = parser.parse_args()
-    server = ModelServer(options.port, lambda line: print(time.strftime("%H:%M:%S"), line, flush=True))
+    server = ModelServer(
+        options.port, lambda line: print(time.strftime("%H:%M:%S"), line, flush=True), built_in=BUILT_IN
+    )
     for name, value in server.environ.items():
         print(f"export {name}={value}")
     print("# Ctrl-C ends it", flush=True)

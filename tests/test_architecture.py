@@ -103,7 +103,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "events": ("events", "event_times"),
     "tasks": (
         *("tasks", "task_blockers", "tasks_search", "tasks_unindexed", "learnings", "learnings_search"),
-        "outside_files",
+        *("outside_files", "reviews"),
     ),
     "sessions": ("sessions", "turns", "runs", "port_blocks", "identities_due"),
     "mail": ("messages", "mail_groups", "mail_readers", "mail_readings"),

@@ -8,25 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from dev.model_script import BUILT_IN
 from dev.model_server import ModelServer
 
 from claude import find_claude
-from claude import model as model
 from conftest import git
 from support import child_environ
 
 pytestmark = pytest.mark.slow
 
 GUIDE = Path(__file__).parents[1] / "docs/guides/claude-code.md"
-# What a model would answer to the task; the repository's own instructions hold the script.
-_CLAUDE_MD = """# Greetings
-
-```model-script
-- edit: {path: hello.py, text: "print('hello')\\n"}
-- commit: Greet
-- mail: {to: "{parent}", type: worker_done, subject: "The greeting is written"}
-```
-"""
 
 
 def commands() -> list[str]:
@@ -34,11 +25,12 @@ def commands() -> list[str]:
     return [line[2:] for line in GUIDE.read_text().splitlines() if line.startswith("$ ")]
 
 
-def test_every_command_of_the_guide_works(repo: Path, model: ModelServer, tmp_path: Path) -> None:
-    (repo / "CLAUDE.md").write_text(_CLAUDE_MD)
-    git(repo, "add", ".")
-    git(repo, "commit", "-qm", "Say how to greet")
-    env = _environ(tmp_path, model)
+def test_every_command_of_the_guide_works(repo: Path, tmp_path: Path) -> None:
+    with ModelServer(built_in=BUILT_IN) as model:  # as `./rook-dev model-server` is: nothing says what to answer
+        _follow(repo, model, _environ(tmp_path, model))
+
+
+def _follow(repo: Path, model: ModelServer, env: dict[str, str]) -> None:
     output = {}
     for command in commands():
         done = subprocess.run(
@@ -48,12 +40,12 @@ def test_every_command_of_the_guide_works(repo: Path, model: ModelServer, tmp_pa
         output[command] = done.stdout
 
     assert len(output) >= 12
-    assert "The greeting is written" in output["rook mail wait --timeout 3m"]
-    assert "hello.py" in output["rook logs bee"]
+    assert "bee has written a note" in output["rook mail wait --timeout 3m"]
+    assert "bee.md" in output["rook logs bee"]
     assert "clean" in output["rook merge --branch bee --dry-run"]
     assert "1 of 1 landed" in output["rook merge --branch bee"]
     assert "bee turn 1" in output["rook costs --by turn"]
-    assert git(repo, "show", "main:hello.py") == "print('hello')"
+    assert git(repo, "show", "main:bee.md") == "What bee did."
     # The hooks gave the person's own session a summary of the project.
     own = str(model.served[-1].request)
     assert "Rookery is at hand" in own

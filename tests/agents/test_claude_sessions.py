@@ -247,3 +247,26 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     assert den.spent() == den.model.totals()
     sent = den.model.served[-1].request["messages"]
     assert any("first" in str(message["content"]) for message in sent if message["role"] == "assistant")
+
+
+@pytest.mark.parametrize("mode", ["--headless", "--tmux"])
+def test_a_resumed_agent_goes_on_in_the_same_conversation(den: ClaudeDen, mode: str) -> None:
+    spend = {"spend": {"input": 70, "output": 30}}
+    ask = {"mail": {"to": "{parent}", "type": "question", "subject": "Well?"}}
+    den.sling(den.task("Ask", [{"say": "first"}, spend, ask, {"wait": "mail"}, spend, DONE]), "--name", "bee", mode)
+    den.wait_for("bee", "waiting")
+    assert den.rook("stop", "bee").status == 0
+    assert den.spent() == den.model.totals()
+    conversation = den.row("bee")["runtime_session"]
+    assert conversation
+
+    resumed = den.rook.json("resume", "bee", "go on then").data
+
+    assert resumed["has_conversation"]
+    den.wait_for("bee", "completed")
+    sent = den.model.served[-1].request["messages"]
+    assert any("first" in str(message["content"]) for message in sent if message["role"] == "assistant")
+    assert any("go on then" in str(message["content"]) for message in sent if message["role"] == "user")
+    assert den.row("bee")["runtime_session"] == conversation
+    assert den.spent() == den.model.totals()
+    den.assert_no_process()

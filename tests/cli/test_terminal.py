@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Rook
+from conftest import Rook, git
+from den import Den
 from merge.yard import Yard
 from support import child_environ, rook_argv, run_rook, start_rook
 
@@ -167,3 +168,16 @@ def test_help_and_version(tmp_path: Path) -> None:
         assert (ran.status, ran.err) == (0, b"")
         assert len(ran.out) > 100
     assert run_rook(tmp_path, "--version").out.startswith(b"rook ")
+
+
+@pytest.mark.slow
+def test_a_sling_warns_a_person_of_what_its_agent_will_lack(repo: Path) -> None:
+    den = Den(repo)
+    (repo / ".gitattributes").write_text("*.bin filter=lfs\n")
+    (repo / "a.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    git(repo, "add", ".gitattributes", "a.bin")
+    git(repo, "commit", "-qm", "Add a large file")
+    status, shown = _on_terminal(repo, "sling", den.task("One"), "--name", "bee")
+    den.wait_for("bee", "completed")
+    assert status == 0
+    assert "warning: Git LFS is not set up" in shown

@@ -80,7 +80,7 @@ def test_a_broken_file_is_reported(project: Path) -> None:
 
 
 def test_they_are_offered_and_only_read() -> None:
-    for name, view in (("show", "config.show"), ("explain", "config.explain")):
+    for name, view in (("show", "environment.settings"), ("explain", "environment.setting")):
         operation, words = find(["config", name])
         assert operation is not None
         assert words == 2

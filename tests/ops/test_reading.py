@@ -77,8 +77,8 @@ GIT_READS = {
     *("name-rev", "show-ref", "version", "--version", "diff-index", "diff-files", "patch-id", "cherry", "check-attr"),
 }
 FOLLOWING = {"feed"}
-NOTHING_TO_SHOW = {"spec show", "merge explain", "inbox show"}
-"""Here there is no specification, no landing, and nothing of that key in the inbox."""
+NOTHING_TO_SHOW = {"spec show", "merge explain", "inbox show", "review show", "path", "diff"}
+"""Here there is no specification, no landing, nothing of that key in the inbox, no work in review, and no worktree."""
 ALSO_STARTED = {
     ("inspect", "tmux"): "shows the agent's screen",
     ("vcs diff", "add"): "puts untracked files into an index and objects of its own, which are thrown away",

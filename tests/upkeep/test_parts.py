@@ -65,7 +65,7 @@ def test_sessions_go_only_after_their_worktree_and_branch(place: Place, rook: Ro
     assert (removed["worktrees"]["count"], removed["sessions"]["count"], removed["sessions"]["kept"]) == (2, 1, 1)
     assert not ann.folder.exists()
     assert bob.folder.exists()
-    assert [agent["agent"] for agent in rook.json("status", "--all").data["agents"]] == ["bob"]
+    assert [agent["agent"] for agent in rook.json("status", "--all").data["ended"]] == ["bob"]
     assert git(place.root, "branch", "--list", "rook/*").strip() == bob.branch
     assert rook("doctor", "--category", "database").status == 0
 

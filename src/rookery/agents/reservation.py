@@ -39,7 +39,7 @@ from rookery.sessions.model import (
 )
 from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
-from rookery.tasks.model import ACTIVE, NotReady, Task
+from rookery.tasks.model import ACTIVE, NotReady, Task, next_state
 from rookery.tasks.store import Author
 from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
@@ -81,15 +81,15 @@ def reserve(ctx: Context, request: Request) -> Session:
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
-            parent = _find_parent(ctx, request, role, slings)
-            task = _find_task(ctx, request.task or _find_next(ctx, request.under, now), role, now)
+            parent = find_parent(ctx, request, role, slings)
+            task = find_task(ctx, request.task or _find_next(ctx, request.under, now), role, now)
             name = _find_name(db, request.name, role)
-            run = _find_run(ctx, request, parent) or _new_run(ctx, task, request.caller)
-            _check_caps(ctx, parent, run)
+            run = _find_run(ctx, request, parent) or new_run(ctx, task, request.caller)
+            check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
             is_new = _check_worktree(db, name, path, branch)
-            umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
+            umask, shell_limits = read_shell(None if request.caller == HUMAN else parent)
             session = Session(
                 id=session_id,
                 agent=name,
@@ -142,7 +142,7 @@ def _check_narrowed(role: Role, request: Request) -> None:
         )
 
 
-def _read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
+def read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
     """The umask and limits of the person's shell; those of the agent's own session if an agent slings."""
     if caller is not None:
         return caller.settings.umask, caller.settings.limits
@@ -150,7 +150,7 @@ def _read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
     return calls.current_umask(), limits.describe(os.getpid() if call is None else call.pid)
 
 
-def _find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> Session | None:
+def find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> Session | None:
     """The agent that the new one answers to; None for a person."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
@@ -172,20 +172,20 @@ def _find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str
     return parent
 
 
-def _find_task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
-    """The task, if an agent of that role can begin it now."""
+def find_task(ctx: Context, wanted: str, role: Role, now: str, *, by: str = "") -> Task:
+    """The task, if an agent of that role can begin it now; `by` may have held it before."""
     db = ctx.db
     task = tasks.find(db, wanted)
     for holder in store.sessions(db, alive=True, task_id=task.id):
         hint = f"`rook stop {holder.agent}` first, or choose another task"
         raise TaskTaken(f"{holder.agent} is at work on {task.id}", hint=hint)
     if task.state not in ACTIVE:
-        raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
+        next_state("start", task)  # raises what to do instead
     for above in tasks.ancestors(db, task):
         if above.state not in ACTIVE:
             raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
     lifecycle.check_unblocked(db, task)
-    if task.is_held(now):
+    if task.is_held(now) and task.assignee != by:
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
     if tasks.has_unfinished_children(db, task.id) and not role.can_spawn:
         leaf = service.next_ready(db, now, task.id)
@@ -244,13 +244,13 @@ def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | N
     return run
 
 
-def _new_run(ctx: Context, task: Task, caller: str) -> Run:
+def new_run(ctx: Context, task: Task, caller: str) -> Run:
     run = Run(new_id(RUN), task.title, caller, ctx.now(), None)
     store.insert_run(ctx.db, run)
     return run
 
 
-def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
+def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
     alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
     hint = "wait until one has finished, or raise agents.max_concurrent"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from rookery.agents import continuation
 from rookery.agents.attempts import find_attempts
 from rookery.agents.reservation import Request, reserve
 from rookery.agents.siblings import find_siblings, tell_siblings
@@ -41,7 +42,8 @@ from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
 from rookery.turns.stop import end_processes
-from rookery.worktrees import provision, removal
+from rookery.vcs.checks import problems_of_new_agents
+from rookery.worktrees import provision, removal, reopening
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
 
@@ -52,10 +54,17 @@ def sling(ctx: Context, request: Request) -> Session:
     name = request.runtime or find_role(ctx.root, request.role).runtime or ctx.config.agents.runtime
     open_runtime(name).check_installed(section(ctx.config, name), sling_path(ctx.root, request.caller))
     settings = request.settings.replace(sandbox=decide(ctx))
-    session = reserve(ctx, request.replace(settings=settings))
+    return carry_out(ctx, reserve(ctx, request.replace(settings=settings)), request.caller)
+
+
+def carry_out(ctx: Context, session: Session, caller: str) -> Session:
+    """Start the agent of a session that is reserved, or undo all of it and raise why."""
     steps.reached("reserved")
     try:
-        if request.caller == HUMAN:
+        if ctx.follow is not None:
+            for problem in problems_of_new_agents(ctx.root):
+                ctx.follow(f"warning: {problem}\n")
+        if caller == HUMAN:
             record_sling(ctx.root, ctx.now())
         return _carry_out(ctx, session)
     except BaseException as error:
@@ -66,12 +75,15 @@ def sling(ctx: Context, request: Request) -> Session:
 
 def _carry_out(ctx: Context, session: Session) -> Session:
     """Do the steps that follow the reservation."""
+    is_resumed = bool(session.settings.resumed_from)
     with marked_children(SLING, session.id):
-        worktrees.create(ctx, session)
+        (reopening.reopen if is_resumed else worktrees.create)(ctx, session)
     session = _provision(ctx, _record(ctx, session, CHECKED_OUT))
+    if is_resumed:
+        session = continuation.bring_back(ctx, session)
     siblings = find_siblings(ctx, session)
     instruct(ctx, session, siblings)
-    session = _record(ctx, session, INSTRUCTED)
+    session = _record(ctx, session, INSTRUCTED, settings=session.settings)
     if session.mode == HEADLESS:
         # This very record queues the first turn: the loop starts it.
         return _record(ctx, session, READY, siblings, runner_pid=None, runner_start=None)
@@ -103,7 +115,7 @@ def _record(ctx: Context, session: Session, step: str, tell: Sequence[Sibling] =
         session = store.session(db, session.id)
         kind, at = f"agent.{step}", ctx.now()
         session = store.change_session(db, session, kind, actor=session.parent, at=at, step=step, **changes)
-        if step == CHECKED_OUT:
+        if step == CHECKED_OUT and not session.settings.resumed_from:
             scope_store.forget(db, session.branch)
         tell_siblings(ctx, session, tell)
     steps.reached(step)
@@ -116,15 +128,18 @@ def _provision(ctx: Context, session: Session) -> Session:
     if settings.ports:
         with ctx.db.write() as db:
             ports = store.lease_ports(db, session.id, settings.first_port, settings.ports, settings.last_port)
-    provided = provision.provision(
-        ctx.root,
-        session.worktree,
-        settings,
-        vcs_config=ctx.config.vcs,
-        session_folder=ctx.session_folder(session.id),
-        ports=ports,
-        enclose=_enclosing(ctx, session),
-    )
+    if session.settings.resumed_from and not session.settings.is_new:
+        provided = continuation.keep_provided(ctx, session, ports)
+    else:
+        provided = provision.provision(
+            ctx.root,
+            session.worktree,
+            settings,
+            vcs_config=ctx.config.vcs,
+            session_folder=ctx.session_folder(session.id),
+            ports=ports,
+            enclose=_enclosing(ctx, session),
+        )
     write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT), dumps(provided))
     return _record(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 

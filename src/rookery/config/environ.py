@@ -51,6 +51,9 @@ class Environ(Record):
     is_confined: bool = False
     """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
 
+    editor: str = ""
+    """`VISUAL`, else `EDITOR`: a command for the shell."""
+
     @property
     def is_agents_process(self) -> bool:
         """True if an agent's process has this environment, whatever name it has put there."""
@@ -105,6 +108,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         session=env.get("ROOKERY_SESSION") or None,
         own_session=_own_session(env),
         is_confined="ROOKERY_CONFINED" in env,
+        editor=(env.get("VISUAL") or env.get("EDITOR") or "").strip(),
     )
 
 

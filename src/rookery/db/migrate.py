@@ -17,7 +17,7 @@ from rookery.config import layout
 from rookery.config.project import make_state_folders
 from rookery.db.sqlite import patience
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 

@@ -80,7 +80,8 @@ class Stage:
 
     def outcomes(self) -> dict[str, str]:
         """How each agent has ended, or its state."""
-        return {agent["agent"]: agent["outcome"] or agent["state"] for agent in self.query("status", "--all")}
+        shown = self.query("status", "--all")
+        return {agent["agent"]: agent["outcome"] or agent["state"] for agent in (*shown["agents"], *shown["ended"])}
 
     def question(self) -> str | None:
         """The question that waits for a person."""

@@ -112,6 +112,13 @@ def last_actor(db: Database, kind: str, subject: str) -> str | None:
     return actor
 
 
+def last_data(db: Database, kind: str, subject: str, *, since: str) -> dict[str, Any] | None:
+    """What the last event of that type about a subject says, if there is one since a time."""
+    sql = "SELECT data FROM events WHERE subject = ? AND type = ? AND at >= ? ORDER BY seq DESC LIMIT 1"
+    data = db.value(sql, (subject, kind, since))
+    return None if data is None else dict(loads(data))
+
+
 def last_seq(db: Database) -> int:
     """The number of the newest event."""
     return int(db.value("SELECT coalesce(max(seq), 0) FROM events"))
@@ -128,3 +135,19 @@ def latest_time(db: Database) -> float:
     )
     at = db.value(sql, (CLOCK_SET_BACK, CLOCK, TIMES_EVERY))
     return 0.0 if at is None else seconds_of(at)
+
+
+def oldest(db: Database, kinds: tuple[str, ...], before: str, limit: int) -> list[Event]:
+    """The oldest events of families of types, such as `turn`, from before a time."""
+    families = " OR ".join(["(type >= ? AND type < ?)"] * len(kinds))
+    bounds = [bound for kind in kinds for bound in (f"{kind}.", f"{kind}/")]
+    rows = db.all(
+        f"SELECT {', '.join(Event.field_names())} FROM events WHERE ({families}) AND at < ? ORDER BY seq LIMIT ?",
+        [*bounds, before, limit],
+    )
+    return [Event(seq, id_, at, kind, by, on, loads(data)) for seq, id_, at, kind, by, on, data in rows]
+
+
+def delete(db: Database, events: list[Event]) -> None:
+    """Delete events that are kept elsewhere."""
+    db.execute_many("DELETE FROM events WHERE seq = ?", [(event.seq,) for event in events])

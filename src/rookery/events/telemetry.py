@@ -173,6 +173,12 @@ class Telemetry:
             db.execute(sql, (*values, most))
             return db.changed
 
+    def shrink(self) -> None:
+        """Give the room of deleted records back to the disk, where that is much."""
+        free, pages = (int(self.db.value(f"PRAGMA {name}")) for name in ("freelist_count", "page_count"))
+        if free > pages // 2:
+            self.db.execute("VACUUM")
+
     def last_seq(self) -> int:
         """The number of the newest record."""
         return int(self.db.value("SELECT coalesce(max(seq), 0) FROM records"))

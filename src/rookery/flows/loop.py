@@ -19,7 +19,7 @@ from rookery.base.text import one_line
 from rookery.config import layout
 from rookery.config.environ import HUMAN
 from rookery.environment.service import acting_alone
-from rookery.flows import deadlines, identities, jobs, landings, leftovers, radar, sessions, store
+from rookery.flows import daily, deadlines, identities, jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
 from rookery.inbox.model import MOST_FAILURES
 from rookery.mail import service as mail
@@ -30,7 +30,7 @@ from rookery.sessions import journal
 from rookery.sessions.store import running_turns
 
 FLOWS: dict[str, Flow] = {
-    flow.NAME: flow for flow in (deadlines, sessions, jobs, landings, leftovers, radar, identities)
+    flow.NAME: flow for flow in (deadlines, sessions, jobs, landings, leftovers, radar, identities, daily)
 }
 _MOST_ROUNDS = 20
 _LONGEST_ERROR = 2000

@@ -15,12 +15,17 @@ from rookery.runtimes.model import TMUX
 from rookery.sessions import journal
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
+from rookery.upkeep.due import is_due
 
 
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
     return not is_locked(layout.path(root, layout.LOOP_LOCK)) and (
-        may_have_work(db) or _has_ended_job(root) or _has_left_folder(root) or is_future(latest_time(db), now())
+        may_have_work(db)
+        or _has_ended_job(root)
+        or _has_left_folder(root)
+        or is_future(latest_time(db), now())
+        or is_due(root, now())
     )
 
 

@@ -87,7 +87,7 @@ def _answer_turn(ctx: Context, caller: Caller, event: str, payload: dict[str, An
     if event == PRE_COMPACT or (event == SESSION_START and payload.get("source") != "startup"):
         return Answer(out=prime(ctx, session.agent, compact=True))
     if event == PROMPT and session.mode == TMUX:  # for a headless turn its runner did that
-        return Answer(out=begin_turn(ctx, session.id)[1])
+        return Answer(out=begin_turn(ctx, session.id, payload.get("session_id"))[1])
     if event == STOP:
         mail_text = take_mail(ctx, session)
         if mail_text:

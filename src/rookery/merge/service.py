@@ -16,7 +16,20 @@ from rookery.merge.gates.gate_job import read_last_lines
 from rookery.merge.landing.eligibility import objection, outside_of, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import CANCELLED, FAILED, LANDED, RESOLVING, UNDONE, Entry, Explained, GateRun
+from rookery.merge.model import (
+    CANCELLED,
+    FAILED,
+    LANDED,
+    LANDING,
+    OPEN,
+    QUEUED,
+    RESOLVING,
+    UNDONE,
+    WAITING,
+    Entry,
+    Explained,
+    GateRun,
+)
 from rookery.merge.person import store as persons
 from rookery.merge.person.model import place_of
 from rookery.sessions import store as agents
@@ -76,7 +89,7 @@ def draft(
         requested_by=merger.actor,
         created_at=now,
         updated_at=now,
-        forced=force and bool(objection(merger.ctx.db, branch, task_id)),
+        forced=force and bool(objection(merger.ctx.db, branch, task_id, tip)),
         outside=() if outside is None else outside.files,
     )
 
@@ -154,9 +167,22 @@ def cancel(merger: Merger, text: str) -> Entry:
     """Take an entry out of the queue."""
     merge_id = find(merger, text).id
     with merger.ctx.db.write() as db:
-        entry = store.get(db, merge_id)
-        stale = {"kind": None, "reason": None} if entry.kind == RESOLVING else {}  # no landing waits for that any more
-        return merger.change(entry, "cancel", **stale)
+        return _take_out(merger, store.get(db, merge_id))
+
+
+def withdraw(merger: Merger, branch: str) -> list[Entry]:
+    """Within a transaction: take a branch out of every queue. What is being tested is refused before it lands."""
+    entries = store.select(merger.ctx.db, states=OPEN, branch=branch)
+    for entry in entries:
+        if entry.state == LANDING:
+            raise InvalidState(f"{branch} is landing on {entry.base} just now", hint="`rook merge list` shows it")
+    waiting = [entry for entry in entries if entry.state in (QUEUED, WAITING)]
+    return [_take_out(merger, entry) for entry in waiting]
+
+
+def _take_out(merger: Merger, entry: Entry) -> Entry:
+    stale = {"kind": None, "reason": None} if entry.kind == RESOLVING else {}  # no landing waits for that any more
+    return merger.change(entry, "cancel", **stale)
 
 
 def retry(merger: Merger, text: str) -> Entry:

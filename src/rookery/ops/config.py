@@ -52,14 +52,14 @@ class Explained(Record):
     layers: tuple[LayerValue, ...]
 
 
-@op("config show", needs="config.read", view="config.show")
+@op("config show", needs="config.read", view="environment.settings")
 def show(ctx: Context) -> list[Setting]:
     """Show every setting that is in force, and where it comes from."""
     entries = _load(ctx)
     return [_setting(key, entries[name]) for name, key in keys().items()]
 
 
-@op("config explain", needs="config.read", view="config.explain")
+@op("config explain", needs="config.read", view="environment.setting")
 def explain(ctx: Context, key: Annotated[str, Ref(SETTINGS), Doc("The setting, such as tasks.lease.")]) -> Explained:
     """Show one setting: its value, what it means, what it accepts, and what each layer says of it."""
     wanted = _find(key)

@@ -19,6 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "data": ("rookery.tasks.data_ops",),
     "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
     "sling": ("rookery.agents.ops",),
+    "resume": ("rookery.review.resume_ops",),
     "stop": ("rookery.agents.stop_ops",),
     "pause": ("rookery.agents.hold_ops",),
     "takeover": ("rookery.agents.hold_ops",),
@@ -29,6 +30,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "status": ("rookery.overview.ops",),
     "inspect": ("rookery.status.ops",),
     "attach": ("rookery.status.ops",),
+    "diff": ("rookery.review.diff_ops",),
+    "path": ("rookery.review.diff_ops",),
+    "edit": ("rookery.review.diff_ops",),
     "agents": ("rookery.status.ops",),
     "spec": ("rookery.agents.run_ops",),
     "run": ("rookery.agents.run_ops", "rookery.merge.ops"),
@@ -43,6 +47,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "hooks": ("rookery.hooks.ops",),
     "prime": ("rookery.hooks.ops",),
     "worktree": ("rookery.worktrees.ops", "rookery.merge.ops"),
+    "review": ("rookery.review.ops",),
     "merge": ("rookery.merge.ops",),
     "sync": ("rookery.remote.ops",),
     "gate": ("rookery.merge.gates.ops",),
@@ -79,6 +84,10 @@ ALIASES: dict[str, str] = {
     "agent snapshots": "worktree snapshots",
     "agent restore": "worktree restore",
     "agent": "agents",
+    "task approve": "review approve",
+    "task request-changes": "review request-changes",
+    "task request-rebase": "review request-rebase",
+    "task reviews": "review list",
 }
 """Other words for a command: at most two for at most two. They are no commands of their own, and no page has them."""
 SHOWN_ALIASES = ("ls", "ps", "log", "kill", "spawn")

@@ -32,6 +32,7 @@ PERMISSIONS = {
     "epic.write": _WRITE,
     "spec.write": _WRITE,
     "agent.write": _WRITE,
+    "review.write": _WRITE,
     "plan.write": _WHOLE,
     "run.write": _WHOLE,
     "merge.write": _WHOLE,  # landing is for work that others made

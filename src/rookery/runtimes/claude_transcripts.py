@@ -14,6 +14,7 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.files import read_text
+from rookery.runtimes.conversation import copy_files
 
 Entry = dict[str, Any]
 
@@ -43,6 +44,15 @@ def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) 
     usage, position = read_usage(own, since)
     write_whole(path, json.dumps({"turn_id": turn_id, "before": since, "after": position}))
     return usage
+
+
+def continue_from(folder: str, earlier: str) -> None:
+    """Copy the conversation of an earlier session. All that is in its transcripts was counted there."""
+    copy_files(earlier, folder)
+    own = os.path.join(folder, "claude")
+    if os.path.isdir(os.path.join(own, "projects")):
+        _, position = read_usage(own, None)
+        write_whole(os.path.join(own, _STATE), json.dumps({"turn_id": "", "before": position, "after": position}))
 
 
 def usage_since(folder: str, at: str) -> list[Entry]:

@@ -80,6 +80,16 @@ class TurnEvent(Record):
     data: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Login(Record):
+    """Whether a program can reach its model, as far as files and variables show it."""
+
+    is_valid: bool | None
+    """None if that cannot be known without asking the model."""
+    message: str
+    hint: str = ""
+
+
 def require_program(program: str, path: str | None, hint: str) -> None:
     """Raise ProgramFailed, with the hint, if the program cannot be started by this PATH."""
     if shutil.which(program, path=path) is None:
@@ -106,6 +116,9 @@ class Runtime(Protocol):
     def check_installed(self, settings: Mapping[str, Any], path: str | None = None) -> None:
         """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started by this PATH."""
 
+    def find_login(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> Login | None:
+        """Whether its agents will be logged in, in this environment; None for a program that needs no login."""
+
     def prepare(self, launch: Launch) -> None:
         """Write what the program needs into the session's folder; safe to repeat."""
 
@@ -120,6 +133,12 @@ class Runtime(Protocol):
 
     def is_ready(self, screen: str) -> bool:
         """True if the terminal shows that the program waits for input."""
+
+    def continue_from(self, folder: str, earlier: str) -> None:
+        """Let a new session in `folder` go on with the conversation of the one in `earlier`; safe to repeat.
+
+        The earlier folder stays as it is, and what its session used is not counted again.
+        """
 
     def usage_of_turn(self, folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[dict[str, Any]]:
         """What one turn of the session in `folder` used, as usage events say it, from transcripts; nothing without.

@@ -17,6 +17,7 @@ from rookery.processes.python import module_command
 from rookery.runtimes import model
 
 # A script may write transcripts, and then writes them as Claude Code does.
+from rookery.runtimes.claude_transcripts import continue_from as continue_from
 from rookery.runtimes.claude_transcripts import usage_of_turn as usage_of_turn
 from rookery.runtimes.claude_transcripts import usage_since as usage_since
 from rookery.runtimes.model import Command, Launch, TurnEvent, require_program
@@ -51,6 +52,10 @@ def check_installed(settings: Mapping[str, Any], path: str | None = None) -> Non
     require_program(settings.get("program") or sys.executable, path, hint)
 
 
+def find_login(settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """It reaches no model."""
+
+
 def prepare(launch: Launch) -> None:
     """Make the session's folder, and check the script that the configuration names: a mistake ends the sling."""
     make_state_folders(launch.folder)
@@ -68,8 +73,7 @@ def prepare(launch: Launch) -> None:
 
 def turn_command(launch: Launch, prompt: str) -> Command:
     """One turn: the prompt goes in by standard input, events come out as JSON, one a line."""
-    resume = ("--resume", launch.runtime_session) if launch.runtime_session else ()
-    return Command((*_command(launch), *resume), {}, prompt)
+    return Command(_command(launch), {}, prompt)
 
 
 def terminal_command(launch: Launch, prompt: str = "") -> Command:
@@ -108,6 +112,8 @@ def _command(launch: Launch) -> tuple[str, ...]:
         f"--task={launch.task_id or 'none'}",
         f"--model={launch.model or NAME}",
     ]
+    if launch.runtime_session:
+        words += ["--resume", launch.runtime_session]
     path = _script_path(launch)
     return (*words, "--script", path) if path else tuple(words)
 

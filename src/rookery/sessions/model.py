@@ -106,12 +106,18 @@ class Settings(Record):
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
     """The path of its worktree was free when it was slung: what a killed sling leaves there is its own."""
+    resumed_from: str = ""
+    """The session of the same agent that it continues."""
+    prompt: str = ""
+    """What a resumed agent is asked in its first turn."""
+    restored: str = ""
+    """The ref with uncommitted work that was put back when its worktree was made again."""
+    replaced: tuple[str | None, str | None] | None = None
+    """The branch that the task had before, and the commit that it began at: a sling that fails puts them back."""
     start: str = ""
     """The commit that its branch began at, if that holds the work of an earlier attempt; else empty."""
     source: str = ""
     """What that commit holds, for people."""
-    replaced: tuple[str | None, str | None] | None = None
-    """The branch that the task had before, and the commit that it began at: a sling that fails puts them back."""
 
 
 PAUSED, TAKEN_OVER = "paused", "taken over"

@@ -121,7 +121,7 @@ def find_living(db: Database, agent: str) -> Session:
     if session is None:
         raise NoSuchAgent(f"no agent {agent}", hint="`rook status` shows who is there")
     if not session.is_alive:
-        raise InvalidState(f"{agent} has ended", hint="`rook sling` starts one")
+        raise InvalidState(f"{agent} has ended", hint=f"`rook resume {agent}` starts it again")
     return session
 
 

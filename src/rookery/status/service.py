@@ -153,7 +153,7 @@ def sessions_by_agent(
 def ended_since(db: Database, at: str, alive: Collection[str]) -> dict[str, Session]:
     """The last session of each agent that has ended since a time, but for those that are alive again."""
     sessions = store.sessions_ended_since(db, at)
-    return last_by("agent", (session for session in sessions if session.agent not in alive))
+    return {name: session for name, session in last_by("agent", sessions).items() if name not in alive}
 
 
 def describe(

@@ -29,6 +29,7 @@ from rookery.tasks.model import (
     TaskView,
     next_state,
 )
+from rookery.tasks.reviews import store as reviews
 from rookery.tasks.store import Author
 
 NO_ONE: dict[str, Any] = {"assignee": None, "lease_until": None}
@@ -104,7 +105,9 @@ def submit(
         for content in learned:
             learnings.add(db, task.id, content, author)
         changes: dict[str, Any] = {} if result is None else {"result": result}
-        return store.take_step(db, task, "submit", author, lease_until=None, commit=commit, **changes)
+        task = store.take_step(db, task, "submit", author, lease_until=None, commit=commit, **changes)
+        reviews.add(db, task, reviews.SUBMITTED, author, commit=commit)
+        return task
 
 
 def check_completable(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, cast, get_type_hints
 from typing_extensions import TypedDict
 
 from rookery.base.errors import InvalidInput, InvalidState, Refused
+from rookery.base.ids import handle
 from rookery.base.record import Record
 
 PENDING = "PENDING"
@@ -49,9 +50,9 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "start": (frozenset({PENDING, IN_PROGRESS}), IN_PROGRESS),
     "release": (frozenset({IN_PROGRESS}), PENDING),
     "submit": (frozenset({IN_PROGRESS, NEEDS_REBASE}), PENDING_REVIEW),
-    "request changes": (frozenset({PENDING_REVIEW, AWAITING_HUMAN_REVIEW}), IN_PROGRESS),
-    "request rebase": (frozenset({PENDING_REVIEW}), NEEDS_REBASE),
-    "approve": (frozenset({PENDING_REVIEW}), APPROVED),
+    "request changes": (frozenset({PENDING_REVIEW, NEEDS_REBASE, APPROVED, AWAITING_HUMAN_REVIEW}), IN_PROGRESS),
+    "request rebase": (frozenset({PENDING_REVIEW, APPROVED}), NEEDS_REBASE),
+    "approve": (frozenset({PENDING_REVIEW, APPROVED}), APPROVED),
     "approve landed": (frozenset({PENDING_REVIEW, NEEDS_REBASE}), APPROVED),
     "hand over": (frozenset({IN_PROGRESS}), AWAITING_HUMAN_REVIEW),
     "complete": (frozenset({PENDING, IN_PROGRESS, APPROVED, AWAITING_HUMAN_REVIEW}), COMPLETED),
@@ -357,9 +358,19 @@ def next_state(step: str, task: Task) -> str:
 
 
 def _hint_instead(step: str, task: Task) -> str:
-    possible = [name for name, (sources, _) in TRANSITIONS.items() if task.state in sources]
+    """What to do instead of a step that the task's state does not allow: commands that work in that state."""
+    name = handle(task.id)
     if task.state == COMPLETED and step == "complete":
         return "it is done already"
-    if "reopen" in possible and step != "reopen":
-        return f"`rook task reopen {task.id}` first"
-    return "from here: " + ", ".join(possible)
+    if task.state in (COMPLETED, CANCELLED, FAILED):
+        return f"`rook task reopen {name}` first"
+    if task.state in ACTIVE and step == "reopen":
+        return f"it is open: `rook task get {name}` shows it"
+    if task.state in ACTIVE:
+        return (
+            f"`rook task submit {name}` hands its branch in" if task.branch else f"`rook task start {name}` begins it"
+        )
+    if step == "complete" and task.branch is not None and task.state != AWAITING_HUMAN_REVIEW:
+        return f"`rook merge --branch {task.branch}` lands it, and that completes it"
+    sends_back = f'`rook review request-changes {name} "…"` sends it back'
+    return f"`rook review show {name}` shows what was handed in, {sends_back}"

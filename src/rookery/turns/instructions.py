@@ -85,10 +85,21 @@ def compose(
 
 def first_prompt(session: Session) -> str:
     """The prompt of an agent's first turn."""
+    if session.settings.prompt:
+        return "\n\n".join(part for part in (session.settings.prompt, _restored(session)) if part)
     what = f"task {session.task_id}" if session.task_id else "what you are asked by mail"
     return (
         f"You are {session.agent}, a {session.role}. Your instructions tell how you work and report. Begin with {what}."
     )
+
+
+def _restored(session: Session) -> str:
+    """Where the uncommitted files of a resumed agent come from; empty if its worktree was still there."""
+    settings = session.settings
+    if not settings.is_new:
+        return ""
+    work = f"what you had not committed was put back from `{settings.restored}`" if settings.restored else ""
+    return f"Your worktree was made again from your branch{f', and {work}' if work else ''}."
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK
@@ -14,18 +16,29 @@ from rookery.turns.settlement import close_turn, end_session, read_usage, settle
 from rookery.turns.stop import sweep
 
 YOU_HAVE_MAIL = "You have mail."
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
-def begin_turn(ctx: Context, session_id: str) -> tuple[str, str]:
-    """Open the agent's next turn: why it begins, and the mail that it gets. This ends a turn that is still open."""
+def begin_turn(ctx: Context, session_id: str, conversation: object = None) -> tuple[str, str]:
+    """Open the agent's next turn: why it begins, and the mail that it gets. This ends a turn that is still open.
+
+    `conversation` is the program's own name for it, by which a later session goes on with it.
+    """
     with ctx.db.write() as db:
         session = store.session(db, session_id)
+        if _is_name(conversation) and conversation != session.runtime_session:
+            session = store.change_session(db, session, runtime_session=conversation)
         running = store.running_turn(db, session.id)
         if running is not None:
             close_turn(ctx, session, running, TurnEnd(TURN_DONE, 0))
         cause = MAIL if store.turns(db, session.id) else BEGIN
         _, mail_text = open_turn(ctx, session, cause)
     return cause, mail_text
+
+
+def _is_name(conversation: object) -> bool:
+    """True for what can stand among a program's words: the hook's message is the agent's, and may hold an option."""
+    return isinstance(conversation, str) and _NAME.fullmatch(conversation) is not None
 
 
 def take_mail(ctx: Context, session: Session) -> str:

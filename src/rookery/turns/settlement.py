@@ -44,7 +44,7 @@ from rookery.sessions.model import (
 from rookery.status.identity import renew_identity
 from rookery.tasks import landed, lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import IN_PROGRESS
+from rookery.tasks.model import IN_PROGRESS, NEEDS_REBASE
 from rookery.tasks.store import Author
 from rookery.worktrees import service as worktrees
 from rookery.worktrees import snapshots
@@ -192,7 +192,11 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
     """Release, complete or submit the task that the agent held, if it did not do so itself."""
     db, role = ctx.db, work.role
     task = tasks.existing(db, session.task_id)
-    if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
+    if task is None or task.assignee != session.agent:
+        return
+    if task.state == NEEDS_REBASE and session.outcome == COMPLETED and task.branch == session.branch:
+        lifecycle.submit(db, task, author, commit=work.commit)
+    if task.state != IN_PROGRESS:
         return
     open_children = tasks.has_unfinished_children(db, task.id)
     is_unclear = work.has_unlanded is None or (role is not None and role.can_spawn and open_children)

@@ -135,24 +135,31 @@ def _mail(sweeper: Sweeper, remove: bool) -> Part:
 
 
 def _logs(sweeper: Sweeper, remove: bool) -> Part:
-    """What gates, resolving programs and ended agents printed. Gates that run now keep theirs."""
-    ctx = sweeper.ctx
-    has_jobs = bool(journal.jobs(ctx.root))
-    paths = [path for path in _files(ctx.path(layout.LOGS)) if os.path.basename(path) not in _IN_USE]
-    if not has_jobs:
-        paths += [path for name in (layout.GATES, layout.MERGES) for path in _files(ctx.path(name))]
-    living = {session.id for session in sweeper.alive}
-    folder = ctx.path(layout.SESSIONS)
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name not in living:
-            paths += [os.path.join(folder, name, log) for log in _SESSION_LOGS]
-    paths = [path for path in paths if os.path.isfile(path) and sweeper.is_old_file(path)]
+    paths = log_files(sweeper)
     size = sum(_size(path) for path in paths)
     if remove:
-        for path in paths:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+        delete_files(paths)
     return Part("logs", "logs of gates and of agents that have ended", len(paths), size)
+
+
+def log_files(sweeper: Sweeper) -> list[str]:
+    """What gates, resolving programs and ended agents printed. Gates that run now keep theirs."""
+    ctx = sweeper.ctx
+    paths = [path for path in _files(ctx.path(layout.LOGS)) if os.path.basename(path) not in _IN_USE]
+    if not journal.jobs(ctx.root):
+        paths += [path for name in (layout.GATES, layout.MERGES) for path in _files(ctx.path(name))]
+    folder = ctx.path(layout.SESSIONS)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    living = {session.id for session in sessions.sessions(ctx.db, alive=True)}  # after the folders were listed
+    paths += [os.path.join(folder, name, log) for name in names if name not in living for log in _SESSION_LOGS]
+    return [path for path in paths if os.path.isfile(path) and sweeper.is_old_file(path)]
+
+
+def delete_files(paths: list[str]) -> None:
+    """Delete files that another process may delete too."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def _metrics(sweeper: Sweeper, remove: bool) -> Part:
@@ -202,9 +209,7 @@ def _specs(sweeper: Sweeper, remove: bool) -> Part:
     ]
     size = sum(_size(path) for path in free)
     if remove:
-        for path in free:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+        delete_files(free)
     kept = len(paths) - len(free)
     return Part("specs", "specifications of finished tasks", len(free), size, kept, "of open tasks" if kept else "")
 

@@ -16,7 +16,7 @@ from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.landed import Evidence
 from rookery.vcs.git.merging import Merging
-from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.repository import DIFF, PATCH, GitStore
 from rookery.vcs.git.tree_diff import own_changes
 from rookery.vcs.model import Contents, DirtyCheckout, FileDiff, LogEntry, Status
 from rookery.vcs.ref_names import SAVED
@@ -39,13 +39,13 @@ class Vcs(Protocol):
     def log(self, limit: int = 20) -> Sequence[LogEntry]:
         """The newest commits that the checkout contains."""
 
-    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
+    def diff(self, base: str | None = None, *, exact: bool = False) -> Sequence[FileDiff]:
         """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not.
 
-        Where both have gone on since they parted, it counts from where they parted.
+        Where both have gone on since they parted, it counts from where they parted; `exact`: from `base` itself.
         """
 
-    def patch(self, base: str | None = None) -> str:
+    def patch(self, base: str | None = None, *, exact: bool = False) -> str:
         """The same as `diff`, as a patch for people."""
 
     def commit(self, message: str) -> str:
@@ -128,6 +128,14 @@ class Vcs(Protocol):
     def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
         """What changed from one commit to another, whether one contains the other or not."""
         return self._store.diff(self.resolve(base), self.resolve(tip))
+
+    def changed_patch(self, base: str, tip: str) -> str:
+        """The same as `changed_files`, as a patch for people."""
+        return self._store.read(*DIFF, *PATCH, self.resolve(base), self.resolve(tip), "--")
+
+    def fork_point(self, base: str, tip: str) -> str | None:
+        """Where two commits parted; None if they have nothing in common."""
+        return self._store.fork_point(self.resolve(base), self.resolve(tip))
 
     def own_changes(self, tip: str, bases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Where the work of a commit parted from its bases, all named by their ids, and the paths changed since."""
@@ -221,11 +229,13 @@ class Vcs(Protocol):
     def _checkout(self) -> snapshots.Checkout:
         """What a snapshot is made of."""
 
-    def _compared_with(self, base: str | None, here: str | None) -> str | None:
+    def _compared_with(self, base: str | None, here: str | None, *, exact: bool = False) -> str | None:
         """What `diff` compares the checkout, which stands on `here`, with; None for the empty tree."""
         if base is None:
             return here
         start = self.resolve(base)
+        if exact:
+            return start
         return start if here is None else self._store.fork_point(start, here) or start
 
     def _check_clean(self, hint: str = "") -> None:

@@ -95,11 +95,7 @@ def provision(
     hide = hides or vcs.exclude
     if names:
         hide([ignore_line(name) for name in names])
-    env = dict(settings.env)
-    if ports is not None:
-        first, count = ports
-        numbers = ",".join(str(port) for port in range(first, first + count))
-        env |= {"ROOKERY_PORT": str(first), "ROOKERY_PORTS": numbers}
+    env = environment_of(settings, ports)
     copied: list[str] = []
     linked: list[str] = []
     try:
@@ -111,6 +107,16 @@ def provision(
         created = _hide_loose(vcs, hide) if settings.setup else ()
         secrets = tuple(_find_secrets(worktree, copied))
         _remember(session_folder, Manifest(tuple(copied), tuple(linked), created, secrets))
+    return env
+
+
+def environment_of(settings: ProvisionConfig, ports: tuple[int, int] | None) -> dict[str, str]:
+    """The variables that the configuration and the leased ports give an agent."""
+    env = dict(settings.env)
+    if ports is not None:
+        first, count = ports
+        numbers = ",".join(str(port) for port in range(first, first + count))
+        env |= {"ROOKERY_PORT": str(first), "ROOKERY_PORTS": numbers}
     return env
 
 

@@ -91,7 +91,7 @@ def create(ctx: Context, session: Session) -> None:
     """Make the session's branch at its base, and a worktree on it; there already, untouched, is fine."""
     path = path_of(ctx.root, session.agent)
     vcs = open_repository(ctx)
-    _make_parent(ctx.root, path)
+    make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
     vcs.create_branch(session.branch, session.start_commit)
     steps.reached("branch made")
@@ -133,7 +133,13 @@ def discard_unfinished(ctx: Context, session: Session) -> None:
 
 
 def undo(ctx: Context, session: Session) -> str:
-    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why."""
+    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why.
+
+    A resumed agent keeps its branch, and a worktree that was there before.
+    """
+    is_resumed = bool(session.settings.resumed_from)
+    if is_resumed and not session.settings.is_new:
+        return ""
     vcs = open_repository(ctx)
     path, branch = path_of(ctx.root, session.agent), session.branch
     try:
@@ -146,7 +152,7 @@ def undo(ctx: Context, session: Session) -> str:
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left
         return ""
-    if tip not in (None, session.start_commit):
+    if tip not in (None, session.start_commit) and not is_resumed:
         return f"{branch} holds commits, so it and {path} are kept"
     reason = _why_kept(inspect(ctx, path, branch, session))
     if reason:
@@ -154,7 +160,7 @@ def undo(ctx: Context, session: Session) -> str:
     try:
         vcs.remove_checkout(path)
         steps.reached("worktree undone")
-        if tip is not None:
+        if tip is not None and not is_resumed:
             vcs.delete_branch(branch, session.start_commit)
     except (RefMoved, InvalidState) as error:
         return f"not all was undone: {error.message}"
@@ -220,7 +226,8 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
     write_whole(target, text)
 
 
-def _make_parent(root: str, path: str) -> None:
+def make_parent(root: str, path: str) -> None:
+    """Make the folder around a worktree; one that leads out of the project is refused."""
     parent = os.path.dirname(path)
     try:
         make_state_folders(parent)

@@ -47,7 +47,7 @@ _STATES: dict[str, Span] = {
     CRASHED: ("✕", "bad"),
     SUPERSEDED: ("⊘", "dim"),
 }
-_INBOX = "rook mail check"
+_INBOX = "rook inbox"
 _LAST_WIDTH = 36
 _REASON_WIDTH = 48
 _TEXT_WIDTH = 160

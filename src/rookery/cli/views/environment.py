@@ -1,4 +1,4 @@
-"""How the project's environment looks."""
+"""How the project's environment and its settings look."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, text
 from rookery.environment.ops import ProjectEnvironment, Variable
 from rookery.environment.service import Refreshed
+from rookery.ops.config import Explained, Setting
 
 _NAME, _VALUE = 30, 36
 _LINE = 78
@@ -65,3 +66,27 @@ def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
 
 def _wrapped(content: str, style: str) -> Block:
     return Paragraph([(part, style) for part in wrap(content, _LINE)])
+
+
+def settings(shown: list[Setting], _values: dict[str, Any]) -> list[Block]:
+    """Every setting."""
+    rows = [((setting.key, "bold"), setting.shown or "(empty)", (str(setting.origin), "dim")) for setting in shown]
+    return [Table(("key", "value", "from"), rows)]
+
+
+def setting(explained: Explained, _values: dict[str, Any]) -> list[Block]:
+    """One setting at length."""
+    fields: dict[str, Cell] = {
+        "value": (explained.shown or "(empty)", "bold"),
+        "from": str(explained.origin),
+        "default": explained.default_shown or "(empty)",
+        "accepts": explained.accepts,
+        "variable": explained.variable,
+    }
+    layers = [(layer.layer, layer.shown or "(empty)", (str(layer.origin), "dim")) for layer in explained.layers]
+    return [
+        text(explained.key, "title"),
+        text(explained.documentation, indent=2),
+        Fields(fields),
+        Table(("layer", "says", "where"), layers),
+    ]

@@ -32,6 +32,9 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     stale = ", ".join(identity["agent"] for identity in facts["identities"])
     if stale:
         yield text(f"The identity file is out of date: {stale}.", "dim")
+    if facts["daily"]["is_due"]:
+        doing = "is being done" if facts["daily"]["is_working"] else "is due"
+        yield text(f"The backup of the day {doing}.", "dim")
     yield _actions("to do", result.actions, "There is nothing to do now.")
     for failure in result.failures:
         then = f"next try at {_time(failure.next_at)}" if failure.next_at else "given up: `rook loop run` tries again"

@@ -21,8 +21,9 @@ def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     """What was sent, and to whom."""
     yield Paragraph([line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages])
     if result.not_alive:
-        names = ", ".join(result.not_alive)
-        yield text(f"not alive: {names}; the mail is kept, and not read for now", "busy")
+        ended = ", ".join(result.not_alive)
+        yield text(f"{ended} ended before; the mail is kept", "busy")
+        yield Paragraph([(f"`rook resume {name}` starts it again, with this mail", "dim") for name in result.not_alive])
 
 
 def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:

@@ -58,7 +58,7 @@ def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
     db = merger.ctx.db
     task = tasks.existing(db, entry.task_id)
     if entry.forced:
-        return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
+        return f"forced, although {objection(db, entry.branch, entry.task_id, entry.tip)}; it completes no task"
     if task is None or task.state == COMPLETED:
         return ""
     if task.state == CANCELLED:

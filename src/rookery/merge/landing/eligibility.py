@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
+from rookery.base.ids import handle
 from rookery.base.record import Record
 from rookery.config.project import is_own_name
 from rookery.db.database import Database
@@ -24,6 +25,7 @@ from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session, last_by
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
+from rookery.tasks.reviews.decisions import why_moved, why_sent_back
 from rookery.tasks.scope import store as scope_store
 from rookery.tasks.scope.outside import Outside, find_outside
 from rookery.vcs.ref_names import AGENT_BRANCHES
@@ -54,8 +56,8 @@ def protected_paths(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if is_own_name(path.partition("/")[0]))
 
 
-def objection(db: Database, branch: str, task_id: str | None) -> str:
-    """Why a branch lands only by force; empty if it may land."""
+def objection(db: Database, branch: str, task_id: str | None, tip: str) -> str:
+    """Why a branch lands, as it is at that tip, only by force; empty if it may land."""
     task = tasks.existing(db, task_id)
     if task is None:
         return ""
@@ -63,12 +65,15 @@ def objection(db: Database, branch: str, task_id: str | None) -> str:
         return f"its task {task.id} is {task.state}"
     if task.branch not in (None, branch):
         return f"a later attempt replaced it: {task.branch}"
-    return ""
+    moved = why_moved(task, tip)
+    return (
+        f"{moved}; `rook review approve {handle(task.id)}` approves it as it is" if moved else why_sent_back(db, task)
+    )
 
 
 def why_refused(db: Database, entry: Entry) -> str:
     """Why an entry may not land; empty if it may, also by force."""
-    return "" if entry.forced else objection(db, entry.branch, entry.task_id)
+    return "" if entry.forced else objection(db, entry.branch, entry.task_id, entry.tip)
 
 
 def outside_of(merger: Merger, branch: str, tip: str, base: str) -> Outside | None:
@@ -146,7 +151,7 @@ def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, 
         return f"{session.agent} is still {session.state}"
     if tip == session.base_commit:
         return "it holds no commit of its own"
-    reason = objection(db, session.branch, session.task_id)
+    reason = objection(db, session.branch, session.task_id, tip)
     if reason:
         return reason
     if task is None and session.outcome != COMPLETED:
@@ -168,6 +173,9 @@ def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -
         return "it holds no commit of its own"
     if branch == base:
         return "it is the base itself"
+    reason = objection(merger.ctx.db, branch, task.id, tip)
+    if reason:
+        return reason
     return _why_settled(merger.ctx.db, branch, tip, base, branch)
 
 

@@ -14,6 +14,7 @@ import sys
 from rookery.base.errors import INTERRUPTED, REFUSED, RookError
 from rookery.processes.process import run
 from rookery.runtimes.scripted_agent.agent import Agent
+from rookery.runtimes.scripted_agent.memory import Memory
 from rookery.runtimes.scripted_agent.prompt import read_prompt
 from rookery.runtimes.scripted_agent.steps import rook_command
 from rookery.runtimes.scripted_agent.voice import Voice
@@ -63,21 +64,23 @@ def _take_turn(options: argparse.Namespace, voice: Voice) -> int:
 
 def _serve_terminal(options: argparse.Namespace) -> int:
     """Read prompts and take turns until there are no more."""
+    memory = Memory(options.folder)
+    memory.save()  # from here on the conversation has its name
     with open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
         voice = Voice(transcript, on_screen=True)
         while (text := read_prompt()) is not None and text.strip() != "/exit":
             sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
             sys.stdout.flush()
-            _call_hook("begin", {"prompt": text}, options)
+            _call_hook("begin", {"prompt": text}, options, "--conversation", memory.session)
             status = _take_turn(options, voice)
             _call_hook("end", {"status": status}, options)
     return 0
 
 
-def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace) -> None:
+def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace, *words: str) -> None:
     """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. A failure stops nothing."""
     data = {"hook_event_name": name, "cwd": options.worktree, **fields}
-    run([*rook_command(), "turn", name], cwd=options.worktree, stdin=json.dumps(data), check=False)
+    run([*rook_command(), "turn", name, *words], cwd=options.worktree, stdin=json.dumps(data), check=False)
 
 
 if __name__ == "__main__":

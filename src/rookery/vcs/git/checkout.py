@@ -77,16 +77,16 @@ class Git(GitWorktrees):
         rows = self._store.read_log(("%H", "%B", "%an <%ae>", "%at"), f"--max-count={limit}", start, "--")
         return [LogEntry(commit, text.rstrip("\n"), author, commit_time(at)) for commit, text, author, at in rows]
 
-    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
+    def diff(self, base: str | None = None, *, exact: bool = False) -> Sequence[FileDiff]:
         """What the checkout has that `base` (or its last commit) has not."""
-        files = parse_diff(self._diff(base, *COUNTED))
+        files = parse_diff(self._diff(base, *COUNTED, exact=exact))
         # Compared with a commit, a conflicted file is listed as modified.
         unresolved = self._store.read_list("diff", "--name-only", "--diff-filter=U", "-z", "--no-relative", "--")
         return [file.replace(kind=CONFLICTED) if file.path in unresolved else file for file in files]
 
-    def patch(self, base: str | None = None) -> str:
+    def patch(self, base: str | None = None, *, exact: bool = False) -> str:
         """The same, as a patch for people."""
-        return self._diff(base, *PATCH)
+        return self._diff(base, *PATCH, exact=exact)
 
     def commit(self, message: str) -> str:
         """Commit everything that is changed here and return the commit."""
@@ -183,8 +183,8 @@ class Git(GitWorktrees):
     def _index(self) -> str:
         return os.path.join(self._store.own_folder(), "index")
 
-    def _diff(self, base: str | None, *form: str) -> str:
-        start = self._compared_with(base, self.current_commit()) or self._store.empty_tree()
+    def _diff(self, base: str | None, *form: str, exact: bool) -> str:
+        start = self._compared_with(base, self.current_commit(), exact=exact) or self._store.empty_tree()
         # A repository inside this one, whose name ends in `/`, is no file.
         untracked = [path for path in self._store.untracked() if not path.endswith("/")]
         if not untracked:

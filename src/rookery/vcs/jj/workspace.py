@@ -61,20 +61,20 @@ class Jj(JjWorkspaces):
         """The newest commits under the working copy."""
         return parse_log(self._jj(*show("::@- ~ root()", LOG_TEMPLATE), f"--limit={limit}"))
 
-    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
+    def diff(self, base: str | None = None, *, exact: bool = False) -> Sequence[FileDiff]:
         """What the working copy has that `base` (or its last commit) has not."""
         here = self._here()
-        start = self._compared_with(base, here.base)
+        start = self._compared_with(base, here.base, exact=exact)
         if here.conflicts:
             files = self._diff_conflicted(start)
         else:
             files = self._store.diff(start or self._store.empty_tree(), here.commit)
         return [*files, *(FileDiff(change.path, change.kind, None, None) for change in self._left_out())]
 
-    def patch(self, base: str | None = None) -> str:
+    def patch(self, base: str | None = None, *, exact: bool = False) -> str:
         """The same, as a patch for people."""
         here = self._here()
-        start = self._compared_with(base, here.base)
+        start = self._compared_with(base, here.base, exact=exact)
         if here.conflicts:
             return self._jj("diff", AS_IT_IS, "--git", f"--from={start or 'root()'}", "--to=@")
         return self._store.read(*DIFF, *PATCH, start or self._store.empty_tree(), here.commit, "--")

@@ -1,0 +1,90 @@
+"""Pure types of reviews."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rookery.base.record import Record
+from rookery.merge.model import Entry, GateRun, Predicted
+from rookery.sessions.model import Session
+from rookery.tasks.model import OutsideFile
+from rookery.tasks.reviews.store import ReviewStep
+from rookery.vcs.model import FileDiff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review(Record):
+    """A task whose work was handed in and has not landed."""
+
+    task_id: str
+    title: str
+    state: str
+    branch: str | None
+    agent: str | None
+    """The agent that made the branch."""
+    submitted_at: str
+    attempts: int
+    commit: str | None
+    """The tip of the branch now."""
+    is_moved: bool
+    """The branch has moved since it was approved: it has to be approved again."""
+    files: int
+    added: int
+    deleted: int
+    gate: str | None
+    """What the gates said last of its tree: `passed`, `failed: NAME` and the like."""
+    outside: tuple[OutsideFile, ...]
+    """Files that it changes outside of what its agent was given."""
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewDetails(Review):
+    """What a reviewer needs to decide."""
+
+    description: str
+    base: str
+    changes: tuple[FileDiff, ...]
+    predicted: Predicted | None
+    """How it would land on its base now."""
+    gates: tuple[GateRun, ...]
+    landing: Entry | None
+    """Its newest entry in the merge queue."""
+    steps: tuple[ReviewStep, ...]
+    """When it was handed in, approved and sent back, in order, with the comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Record):
+    """A decision about a review, and what became of it."""
+
+    task_id: str
+    action: str
+    state: str
+    """The task's state now."""
+    branch: str | None
+    commit: str | None
+    agent: str | None
+    session: Session | None = None
+    """The new session of its agent, if that was resumed."""
+    is_told: bool = False
+    """Its agent is alive and has the comment as mail."""
+    problem: str = ""
+    """Why its agent does not go on with it."""
+    withdrawn: tuple[str, ...] = ()
+    """Entries that were taken out of the merge queue."""
+    landed: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Record):
+    """An agent that was resumed."""
+
+    session: Session
+    earlier: Session
+    """Its session before this one."""
+    is_recreated: bool
+    """Its worktree was gone, and was made again from its branch."""
+    restored: str | None
+    """The ref with uncommitted work that was put back into it."""
+    has_conversation: bool

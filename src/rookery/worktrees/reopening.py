@@ -1,0 +1,77 @@
+"""The worktree of an agent that is resumed: the one that it had, or another one on the same branch.
+
+What was not committed when a worktree went is kept under a ref: by a cleaning as a rescue, else by the snapshot of the
+last turn. It is put back if the branch is still where it was, so that it fits.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import InvalidState
+from rookery.config import steps
+from rookery.config.environ import marked_children
+from rookery.events.store import last_data
+from rookery.ops.context import Context
+from rookery.processes.proctable import SLING
+from rookery.sessions.model import Session
+from rookery.vcs.backend import Vcs
+from rookery.vcs.detect import open_vcs
+from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
+from rookery.worktrees import service as worktrees
+from rookery.worktrees.removal import alone
+
+
+def check_branch(ctx: Context, session: Session) -> None:
+    """Raise InvalidState if the branch of a session is gone: then there is nothing to go on with."""
+    if worktrees.open_repository(ctx).branch_tip(session.branch) is None:
+        again = f"`rook sling {session.task_id} --name {session.agent}` begins again"
+        raise InvalidState(f"{session.branch}, the branch of {session.agent}, is gone", hint=again)
+
+
+def reopen(ctx: Context, session: Session) -> None:
+    """The worktree of a session on its branch: as it was left, or made again."""
+    path, vcs = worktrees.path_of(ctx.root, session.agent), worktrees.open_repository(ctx)
+    worktrees.make_parent(ctx.root, path)
+    with alone(ctx.root):  # a cleaning that has begun ends first, and no other begins: the agent is alive
+        if os.path.lexists(path) and session.settings.is_new:
+            raise InvalidState(f"{path} has appeared just now", hint="`rook worktree list` shows what it is")
+        if not os.path.lexists(path) and not session.settings.is_new:
+            raise InvalidState(f"{path} was removed just now", hint=f"`rook resume {session.agent}` makes it again")
+        if session.settings.is_new:
+            with marked_children(SLING, session.id):
+                vcs.add_checkout(path, session.branch)
+    steps.reached("worktree made")
+    worktrees.check(path, ctx.config.vcs, branch=session.branch)
+
+
+def restore_uncommitted(ctx: Context, session: Session, earlier: Session) -> str:
+    """Put back what was not committed in the earlier session's worktree; the ref that holds it, or nothing.
+
+    Files that are there already, such as those of the setup command, are kept under a rescue ref first.
+    """
+    vcs = worktrees.open_repository(ctx)
+    tip = vcs.branch_tip(session.branch)
+    name = _kept_under(ctx, vcs, earlier)
+    commit = vcs.saved_refs(name).get(name) if name else None
+    if tip is None or commit is None or commit == tip:
+        return ""
+    if tip not in vcs.merging().store.read_parents("-1", commit)[commit]:
+        return ""  # the branch has moved since, and the files would hide that
+    open_vcs(session.worktree, ctx.config.vcs).restore(commit, rescue_name(session.agent, ctx.now()))
+    steps.reached("work restored")
+    return SAVED + name
+
+
+def _kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
+    """The name of the ref that keeps the last content of a worktree; empty if nothing was left uncommitted."""
+    cleaned = last_data(ctx.db, "worktree.cleaned", earlier.agent, since=earlier.created_at)
+    if cleaned is not None:
+        return str(cleaned["rescue"] or "").removeprefix(SAVED)
+    prefix = snapshot_name(earlier.agent, earlier.id, 0).removesuffix("0")
+    turns = [
+        int(end)
+        for name in vcs.saved_refs(SNAPSHOTS + earlier.agent + "/")
+        if (end := name.removeprefix(prefix)).isdecimal()
+    ]
+    return f"{prefix}{max(turns)}" if turns else ""

@@ -1,0 +1,207 @@
+"""An agent that has ended goes on: same branch, worktree, conversation; killed or refused, all is as before."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agent_rows import Agent
+from conftest import git
+from den import DONE, Den
+from support import run_rook, wait_until
+
+pytestmark = pytest.mark.slow
+
+FIRST = [{"edit": {"path": "work.txt", "text": "first\n"}}, {"commit": "First"}]
+SECOND = [{"edit": {"path": "work.txt", "text": "second\n"}}, {"commit": "Second"}, DONE]
+
+
+@pytest.fixture
+def den(repo: Path) -> Den:
+    return Den(repo)
+
+
+def stopped(den: Den, *steps: object) -> str:
+    """An agent `bee` that did these steps and was stopped; its task."""
+    task = den.task("Task", [*steps, {"wait": "mail"}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "waiting")
+    assert den.rook("stop", "bee").status == 0
+    return task
+
+
+def sessions(den: Den) -> list[tuple[str, str, str, str]]:
+    db = den.rook.open()
+    rows = db.all(
+        "SELECT id, coalesce(outcome, state), coalesce(json_extract(settings, '$.resumed_from'), ''), runtime_session "
+        "FROM sessions WHERE agent = 'bee' ORDER BY seq"
+    )
+    db.close()
+    return rows
+
+
+@pytest.mark.parametrize("mode", ["--headless", "--tmux"])
+def test_a_stopped_agent_goes_on_with_branch_worktree_and_conversation(den: Den, mode: str) -> None:
+    loose = {"edit": {"path": "loose.txt", "text": "loose\n"}}
+    task = den.task("Task", [*FIRST, loose, {"wait": "mail"}, *SECOND])
+    den.sling(task, "--name", "bee", mode)
+    den.wait_for("bee", "waiting")
+    assert den.rook("stop", "bee").status == 0
+    assert den.rook.json("task", "get", task).data["state"] == "PENDING"
+
+    resumed = den.rook.json("resume", "bee").data
+
+    assert (resumed["is_recreated"], resumed["restored"], resumed["has_conversation"]) == (False, None, True)
+    assert den.rook.json("task", "get", task).data["assignee"] == "bee"
+    den.wait_for("bee", "completed")
+    (old, outcome, _, conversation), (_, now, earlier, same) = sessions(den)
+    assert (outcome, now, earlier, conversation) == ("stopped", "completed", old, same)
+    assert git(den.folder, "log", "--format=%s", f"rook/bee/{task}", "^main").splitlines() == ["Second", "First"]
+    assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "loose\n"
+    assert den.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
+    den.assert_no_process()
+
+
+@pytest.mark.parametrize("how", ["cleaned", "lost"])
+def test_a_worktree_that_is_gone_is_made_again_with_what_was_not_committed(den: Den, how: str) -> None:
+    task = stopped(den, *FIRST, {"edit": {"path": "loose.txt", "text": "loose\n"}})
+    tree = den.folder / ".rookery/worktrees/bee"
+    if how == "cleaned":
+        assert den.rook("worktree", "clean", "bee").status == 0
+    else:
+        shutil.rmtree(tree)
+    assert not tree.exists()
+
+    resumed = den.rook.json("resume", "bee").data
+
+    assert resumed["is_recreated"]
+    assert resumed["restored"].startswith("refs/rookery/" + ("rescue" if how == "cleaned" else "snapshots"))
+    den.wait_for("bee", "completed")
+    assert (tree / "loose.txt").read_text() == "loose\n"
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second"
+
+
+def test_it_is_told_how_its_last_session_ended_and_what_is_asked(den: Den) -> None:
+    stopped(den, *FIRST)
+    resumed = den.rook.json("resume", "bee", "mind the `gap`").data
+    prompt = resumed["session"]["settings"]["prompt"]
+    assert "ended (stopped: stopped by human)" in prompt
+    assert prompt.endswith("human asks:\n\nmind the `gap`")
+    den.wait_for("bee", "completed")
+
+
+def test_work_in_review_is_sent_back_only_with_a_text(den: Den) -> None:
+    task = den.task("Task", [*FIRST, DONE, {"until": {"mail_from": "human"}}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+    refused = den.rook("resume", "bee")
+    assert refused.status == 1
+    assert b"rook review request-changes" in refused.err
+    assert den.agent("bee")["outcome"] == "completed"
+    assert den.rook.json("resume", "bee", "use the second").status == 0
+    den.wait_for("bee", "completed")
+    wait_until(lambda: git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second", 30)
+    assert [message["body"].splitlines()[0] for message in den.mail(to="bee")] == ["use the second"]
+
+
+def test_what_cannot_be_resumed_is_refused_and_changes_nothing(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    events = den.rook.count_events()
+    assert b"no agent wasp" in den.rook("resume", "wasp").err
+    assert den.rook("resume", "bee", "--tmux", "--headless").status == 1
+    den.rook("task", "cancel", task)
+    refused = den.rook("resume", "bee")
+    assert (refused.status, b"rook task reopen" in refused.err) == (1, True)
+    den.rook("task", "reopen", task)
+    den.sling(task, "--name", "wasp")
+    refused = den.rook("resume", "bee")
+    assert (refused.status, b"wasp is at work" in refused.err) == (1, True)
+    den.rook("stop", "wasp")
+    assert [session[1] for session in sessions(den)] == ["stopped"]
+    assert den.rook.count_events() > events
+    assert den.rook("resume", "bee").status == 0
+    alive = den.rook("resume", "bee")
+    assert (alive.status, b"has not ended" in alive.err) == (1, True)
+    den.rook("stop", "bee")
+
+
+def test_a_branch_that_is_gone_is_not_invented(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    den.rook("worktree", "clean", "bee")
+    git(den.folder, "branch", "-D", f"rook/bee/{task}")
+    refused = den.rook("resume", "bee")
+    assert (refused.status, b"is gone" in refused.err) == (1, True)
+    assert len(sessions(den)) == 1
+    assert den.rook("sling", task, "--name", "bee").status == 0
+    den.rook("stop", "bee")
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_a_resume_that_fails_leaves_the_earlier_session_the_last(den: Den, is_cleaned: bool) -> None:
+    task = stopped(den, *FIRST, {"edit": {"path": "loose.txt", "text": "loose\n"}})
+    tree = den.folder / ".rookery/worktrees/bee"
+    if is_cleaned:
+        den.rook("worktree", "clean", "bee")
+    conversation = next((den.folder / ".rookery/sessions").glob("*/runtime/scripted.json"))
+    kept = conversation.read_text()
+    conversation.chmod(0o600)
+    conversation.unlink()
+    conversation.parent.rmdir()
+    conversation.parent.write_text("no folder")
+
+    assert den.rook("resume", "bee").status == 1
+
+    assert [session[1] for session in sessions(den)] == ["stopped", "failed"]
+    assert den.agent("bee")["outcome"] == "stopped"
+    assert den.rook.json("task", "get", task).data["state"] == "PENDING"
+    assert tree.exists() != is_cleaned
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "first"
+    conversation.parent.unlink()
+    conversation.parent.mkdir()
+    conversation.write_text(kept)
+    resumed = den.rook.json("resume", "bee").data
+    assert (resumed["is_recreated"], resumed["restored"] is not None) == (is_cleaned, is_cleaned)
+    den.wait_for("bee", "completed")
+    assert (tree / "loose.txt").read_text() == "loose\n"
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    "step", ["reserved", "worktree made", "checked_out", "provisioned", "work restored", "instructed", "ready"]
+)
+def test_a_resume_that_is_killed_is_undone_or_goes_on(den: Den, step: str) -> None:
+    task = stopped(den, *FIRST, {"edit": {"path": "loose.txt", "text": "loose\n"}})
+    den.rook("worktree", "clean", "bee")
+    den.killed(step, "resume", "bee")
+
+    assert den.rook("loop", "run").status == 0
+
+    if step != "ready":
+        wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
+        wait_until(lambda: den.agent("bee")["outcome"] == "stopped", 30)
+        assert den.rook("resume", "bee").status == 0
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second"
+    assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "loose\n"
+
+
+def test_of_two_resumes_at_once_one_wins(den: Den) -> None:
+    stopped(den, *FIRST)
+    with ThreadPoolExecutor(2) as pool:
+        ran = list(pool.map(lambda _: den.rook("resume", "bee"), range(2)))
+    assert sorted(one.status for one in ran) == [0, 1]
+    assert len(sessions(den)) == 2
+    den.wait_for("bee", "completed")
+
+
+def test_a_lead_resumes_what_is_below_it_and_nothing_else(project: Path) -> None:
+    lead, other = Agent(project, "queen", "lead"), Agent(project, "wasp")
+    other.end()
+    refused = run_rook(project, "resume", "wasp", env=lead.env)
+    assert (refused.status, b"answers to human" in refused.err) == (1, True)
+    builder = Agent(project, "bee", under=lead)
+    refused = run_rook(project, "resume", "queen", env=builder.env)
+    assert (refused.status, b"may not" in refused.err) == (1, True)

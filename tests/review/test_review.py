@@ -1,0 +1,126 @@
+"""The review queue: looked at, approved, sent back, and what lands of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from den import DONE, Den
+
+pytestmark = pytest.mark.slow
+
+FIRST = [{"edit": {"path": "work.txt", "text": "first\n"}}, {"commit": "First"}, DONE]
+SECOND = [
+    {"until": {"mail_from": "human"}},
+    {"edit": {"path": "work.txt", "text": "{mail.body}\n"}},
+    {"commit": "Second"},
+    DONE,
+]
+
+
+@pytest.fixture
+def den(repo: Path) -> Den:
+    return Den(repo)
+
+
+def handed_in(den: Den, name: str = "bee", *steps: object) -> str:
+    """A task that an agent has handed in."""
+    task = den.task("Write work", [*(steps or (*FIRST, *SECOND))])
+    den.sling(task, "--name", name)
+    den.wait_for(name, "completed")
+    return task
+
+
+def state(den: Den, task: str) -> str:
+    return str(den.rook.json("task", "get", task).data["state"])
+
+
+def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: Den) -> None:
+    task = handed_in(den)
+    branch = f"rook/bee/{task}"
+    first = git(den.folder, "rev-parse", branch)
+    assert den.rook("merge", "enqueue", branch).status == 0
+    (review,) = den.rook.json("review", "list").data
+    assert (review["task_id"], review["agent"], review["files"], review["added"]) == (task, "bee", 1, 1)
+
+    decided = den.rook.json("review", "request-changes", task, "use the better word").data
+
+    assert (decided["action"], decided["commit"], decided["state"]) == ("changes_requested", first, "IN_PROGRESS")
+    assert decided["session"]["agent"] == "bee"
+    assert len(decided["withdrawn"]) == 1
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"{branch}:work.txt").startswith("use the better word")
+    shown = den.rook.json("review", "show", task).data
+    assert [step["action"] for step in shown["steps"]] == ["submitted", "changes_requested", "submitted"]
+    assert shown["steps"][1]["comment"] == "use the better word"
+    assert shown["state"] == "PENDING_REVIEW"
+    since = den.rook.json("diff", task, "--since", "review").data
+    assert since["start"] == first
+    assert [file["path"] for file in since["files"]] == ["work.txt"]
+    assert den.rook("review", "approve", task, "good", "--merge").status == 0
+    assert state(den, task) == "COMPLETED"
+    landed = den.rook.json("diff", "bee").data
+    assert (landed["landed_on"], [file["path"] for file in landed["files"]]) == ("main", ["work.txt"])
+
+
+def test_rejected_work_does_not_land(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST, {"until": {"mail_type": "question"}})
+    den.rook.json("review", "request-changes", task, "no")
+    den.wait_for("bee", "waiting")
+    assert den.rook("stop", "bee").status == 0
+    den.rook("merge", "--all")
+    refused = den.rook("merge", "--branch", "bee")
+    assert refused.status == 1
+    assert b"asked for changes" in refused.err
+    assert git(den.folder, "log", "--format=%s", "main").splitlines()[0] != "First"
+    assert den.rook("merge", "--branch", "bee", "--force").status == 0
+    assert git(den.folder, "show", "main:work.txt") == "first"
+
+
+def test_an_approval_is_for_a_commit(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    assert den.rook("task", "approve", task).status == 0
+    assert state(den, task) == "APPROVED"
+    assert den.rook("review", "approve", task).status == 1
+    tree = den.folder / ".rookery/worktrees/bee"
+    (tree / "more.txt").write_text("more\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "More")
+
+    den.rook("merge", "--all")
+
+    assert state(den, task) == "APPROVED"
+    (review,) = den.rook.json("review", "list").data
+    assert review["is_moved"]
+    assert den.rook("review", "approve", task).status == 0
+    assert den.rook("merge", "--all").status == 0
+    assert state(den, task) == "COMPLETED"
+
+
+def test_work_whose_agent_cannot_go_on_is_open_for_others(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    den.rook("worktree", "clean", "bee")
+    den.sling(den.task("Other", [{"hang": True}]), "--name", "bee")
+    decided = den.rook.json("review", "request-changes", task, "no").data
+    assert (decided["state"], decided["session"]) == ("PENDING", None)
+    assert "another task" in decided["problem"]
+    den.rook("stop", "bee")
+    den.sling(task, "--name", "wasp")
+    den.wait_for("wasp", "completed")
+
+
+def test_a_rebase_is_asked_for_and_handed_in_again(den: Den) -> None:
+    rebase = [{"wait": "mail"}, {"run": "rook worktree rebase bee"}, DONE]
+    task = handed_in(den, "bee", *FIRST, *rebase)
+    (den.folder / "base.txt").write_text("base\n")
+    git(den.folder, "add", "-A")
+    git(den.folder, "commit", "-qm", "Base")
+    decided = den.rook.json("review", "request-rebase", task).data
+    assert (decided["state"], decided["session"]["agent"]) == ("NEEDS_REBASE", "bee")
+    den.wait_for("bee", "completed")
+    assert state(den, task) == "PENDING_REVIEW"
+    assert git(den.folder, "merge-base", "main", f"rook/bee/{task}") == git(den.folder, "rev-parse", "main")
+    since = den.rook.json("diff", task, "--since", "review").data
+    assert since["files"] == []
