@@ -14,6 +14,7 @@ from rookery.base.ids import with_handles
 from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
+from rookery.merge.compare.service import Comparison
 from rookery.overview.service import Overview
 from rookery.sessions.model import (
     BOOTING,
@@ -313,3 +314,24 @@ def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
     ]
     tasks = Table(("task", "outcome", "title"), recent)
     return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]
+
+
+def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
+    """The attempts at a task side by side; the one whose branch is the task's is marked."""
+    rows = [
+        (
+            line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
+            attempt.state,
+            attempt.commits,
+            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
+            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
+            "; ".join(attempt.gates) or "-",
+            f"${attempt.dollars:.2f}",
+            attempt.turns,
+            length(attempt.seconds),
+        )
+        for attempt in result.attempts
+    ]
+    headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
+    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
+    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]

@@ -11,7 +11,6 @@ from rookery.base.ids import handle
 from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
 from rookery.config.environ import now
-from rookery.merge.compare.service import Comparison
 from rookery.merge.model import LANDED
 from rookery.review.diff import WorkDiff
 from rookery.review.diff_ops import Editing, Place
@@ -258,24 +257,3 @@ def place(result: Place, _values: dict[str, Any]) -> list[Block]:
 def editing(result: Editing, _values: dict[str, Any]) -> list[Block]:
     """How to open the editor."""
     return [text(shlex.join(result.command))]
-
-
-def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
-    """The attempts at a task side by side; the one whose branch is the task's is marked."""
-    rows = [
-        (
-            line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
-            attempt.state,
-            attempt.commits,
-            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
-            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
-            "; ".join(attempt.gates) or "-",
-            f"${attempt.dollars:.2f}",
-            attempt.turns,
-            length(attempt.seconds),
-        )
-        for attempt in result.attempts
-    ]
-    headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
-    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
-    return [Paragraph([title]), Table(headings, rows, empty="No agent has worked on it.")]
