@@ -137,7 +137,7 @@ def _synopsis(operation: Op) -> str:
 
 
 def _usage(param: Param) -> str:
-    value = "|".join(param.choices) or param.name.upper()
+    value = "|".join(param.words) or param.name.upper()
     if param.positional:
         text = value + (" …" if param.many else "")
     elif param.kind == FLAG:
@@ -156,7 +156,7 @@ def _row(param: Param) -> str:
     short = f", `-{param.short}`" if param.short else ""
     kind = param.kind + (", several" if param.many else "") + (", `-` reads it from stdin" if param.long_text else "")
     if param.choices:
-        kind = "one of " + ", ".join(f"`{choice}`" for choice in param.choices)
+        kind = "one of " + ", ".join(f"`{choice}`" for choice in param.words)
     default = "required" if param.required else "" if param.default in (None, (), False) else f"`{param.default}`"
     return f"| {name}{short} | {kind} | {default} | {_cell(param.help)} |"
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from rookery.vcs.ref_names import branch_name
+
 if TYPE_CHECKING:
     from dev.demo import Stage
 
@@ -111,7 +113,7 @@ def _lead(parts: dict[str, str]) -> list[Any]:
 
 def _hand_over(name: str, task: str) -> dict[str, Any]:
     """A lead says of each branch that it may land: without that it cannot end."""
-    payload = {"branch": f"rook/{name}/{task}", "task_id": task}
+    payload = {"branch": branch_name(name, task), "task_id": task}
     return {"mail": {"to": "{parent}", "type": "merge_ready", "subject": f"{name} is ready", "payload": payload}}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
@@ -149,7 +150,7 @@ def test_an_undo_that_comes_late_leaves_the_next_agent_of_that_name_alone(den: D
         wait_until(lambda: _is_waiting(late))
         db = den.rook.open()
         git(den.folder, "worktree", "remove", "--force", ".rookery/worktrees/bee")
-        git(den.folder, "branch", "-D", f"rook/bee/{task}")
+        git(den.folder, "branch", "-D", f"rook/bee/{handle(task)}")
         end_session(Context.at(str(den.folder), db), store.sessions(db, alive=True)[0].id, "failed", "undone")
         db.close()
         den.sling(task, "--name", "bee")
@@ -208,7 +209,7 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     den.killed("ready", "sling", task, "--name", "bee")
     assert den.rook("loop", "run").status == 0
     den.wait_for("bee", "completed")
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "work"
 
 
 @pytest.mark.slow
@@ -222,9 +223,9 @@ def test_a_loop_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     assert den.rook("loop", "run").status == 0
 
     den.wait_for("bee", "completed")
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "work"
     assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "not committed\n"
-    assert len(git(den.folder, "log", "--format=%s", f"rook/bee/{task}").splitlines()) == 2
+    assert len(git(den.folder, "log", "--format=%s", f"rook/bee/{handle(task)}").splitlines()) == 2
     assert [message["type"] for message in den.mail(to="human")] == ["worker_done"]
     den.assert_no_process()
 
@@ -238,7 +239,7 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
     locks = [
         den.folder / ".git/worktrees/bee/index.lock",
         den.folder / ".git/worktrees/bee/HEAD.lock",
-        den.folder / f".git/refs/heads/rook/bee/{task}.lock",
+        den.folder / f".git/refs/heads/rook/bee/{handle(task)}.lock",
     ]
     for lock in locks:
         lock.touch()
@@ -247,7 +248,7 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
     os.kill(runner.pid, signal.SIGKILL)
 
     den.wait_for("bee", "completed", "crashed")
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "work"
     assert not any(lock.exists() for lock in locks)
 
 

@@ -10,6 +10,7 @@ import pytest
 from conftest import git
 from den import DONE, Den
 from fake_secrets import SECRETS
+from rookery.base.ids import handle
 from rookery.events.redact import HIDDEN
 from support import wait_until
 
@@ -34,15 +35,15 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
         ],
     )
     slung = den.sling(task, "--name", "bee", "--files", "hello.txt")
-    assert (slung["agent"], slung["branch"]) == ("bee", f"rook/bee/{task}")
+    assert (slung["agent"], slung["branch"]) == ("bee", f"rook/bee/{handle(task)}")
 
     ended = den.wait_for("bee", "completed")
 
     assert ended["turns"] == 1
-    assert git(den.folder, "show", f"rook/bee/{task}:hello.txt") == "Hello"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:hello.txt") == "Hello"
     assert git(den.folder, "log", "-1", "--format=%an", "main") == "Test"
     row = den.rook.json("task", "get", task).data
-    assert (row["state"], row["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{task}"))
+    assert (row["state"], row["commit"]) == ("PENDING_REVIEW", git(den.folder, "rev-parse", f"rook/bee/{handle(task)}"))
     snapshots = den.rook.json("worktree", "snapshots", "bee").data
     assert [snapshot["turn"] for snapshot in snapshots] == [1]
     assert git(den.folder, "show", f"{snapshots[0]['commit']}:scratch.txt") == "not committed"
@@ -52,7 +53,7 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     output = den.rook("logs", "bee").out.decode()
     assert f"{HIDDEN} is my key" in output
     assert secret[-20:] not in output
-    assert "AGENTS.md" not in git(den.folder, "ls-tree", "-r", "--name-only", f"rook/bee/{task}")
+    assert "AGENTS.md" not in git(den.folder, "ls-tree", "-r", "--name-only", f"rook/bee/{handle(task)}")
     assert [message["type"] for message in den.mail(to="human")] == ["worker_done"]
     identity = den.folder / ".rookery/agents/bee/identity.yaml"  # it follows the end of the session
     wait_until(lambda: identity.exists() and "sessions_completed: 1" in identity.read_text(), 30)
@@ -74,7 +75,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
                     "to": "{parent}",
                     "type": "merge_ready",
                     "subject": "Part",
-                    "payload": {"branch": "rook/bee/{epic}", "task_id": "{epic}"},
+                    "payload": {"branch": "rook/bee/{handle}", "task_id": "{epic}"},
                 }
             },
             DONE,
@@ -92,7 +93,9 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
         "--parent",
         epic,
     )
-    script = den.rook.json("task", "get", epic).data["description"].replace("{epic}", part)
+    script = (
+        den.rook.json("task", "get", epic).data["description"].replace("{epic}", part).replace("{handle}", handle(part))
+    )
     den.rook.json("task", "update", epic, "--description", script)
     den.sling(epic, "--role", "lead", "--name", "queen")
 
@@ -100,7 +103,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
 
     assert den.agent("bee")["outcome"] == "completed"
     assert den.agent("bee")["parent"] == "queen"
-    assert git(den.folder, "show", f"rook/bee/{part}:colour.txt") == "Green"
+    assert git(den.folder, "show", f"rook/bee/{handle(part)}:colour.txt") == "Green"
     kinds = [(message["from"], message["to"], message["type"]) for message in den.mail()]
     assert kinds == [
         ("bee", "queen", "question"),

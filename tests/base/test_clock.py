@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.base.clock import is_stamp, length, parse_duration, stamp
+from rookery.base.clock import is_stamp, length, parse_duration, seconds_of, stamp, time_of_day, when
 from rookery.base.errors import InvalidInput
 
 
@@ -60,3 +63,13 @@ def test_a_length_of_time_is_shown_in_its_largest_unit() -> None:
     assert [length(seconds) for seconds in (-1, 0, 59.9, 60, 7_199, 7_200, 200_000)] == [
         *("0s", "0s", "59s", "1m", "1h", "2h", "2d")
     ]
+
+
+def test_people_see_how_long_ago_it_was_and_dates_in_their_own_time_zone() -> None:
+    berlin, now = ZoneInfo("Europe/Berlin"), seconds_of("2026-07-02T12:00:00.000Z")
+    cases = {0.2: "now", 5: "5s ago", 720: "12m ago", 86_399: "23h ago", -3_600: "in 1h", 86_400: "2026-07-01 14:00"}
+    assert {ago: when(stamp(now - ago), now, berlin) for ago in cases} == cases
+    assert when("2026-01-01T12:00:00.000Z", now, UTC) == "2026-01-01 12:00 UTC"
+    assert time_of_day("2026-07-02T11:00:00.000Z", now, berlin) == "13:00:00"
+    assert time_of_day("2026-07-01T22:30:00.000Z", now, berlin) == "00:30:00", "it is today there already"
+    assert time_of_day("2026-06-30T22:30:00.000Z", now, UTC) == "2026-06-30 22:30:00 UTC"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rookery.base import ids
 from rookery.base.errors import AmbiguousId, InvalidId, NotFound
-from rookery.base.ids import LEARNING, TASK, handle, is_id, new_id, parse_id, resolve_id
+from rookery.base.ids import LEARNING, TASK, handle, is_id, new_id, parse_id, resolve_id, with_handles
 
 _ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 _letters = st.sampled_from("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
@@ -55,20 +55,21 @@ def test_a_prefix_names_the_id_with_and_without_its_kind(first: str, rest: str, 
     assert resolve_id(TASK, whole[: 5 + length], lookup) == whole
 
 
-def test_an_ending_names_the_id_unless_one_begins_so() -> None:
+def test_an_ending_names_the_id_with_the_prefix_or_without() -> None:
     known = ["task_01ARZ3NDEKTSV4RRFFQ69G5FAV", "task_01ARZ3NDEKTSV4RRFFQ6901AR", "task_01ARZ3NDEKTSV4RRFFQ69X5FAV"]
 
     def lookup(low: str, high: str, ending: str) -> list[str]:
         return [id_ for id_ in known if low <= id_ < high and id_.endswith(ending)][:2]
 
-    assert resolve_id(TASK, "g5fav", lookup) == known[0]
+    for text in ("g5fav", "task_g5fav", "TASK_69G5fav"):
+        assert resolve_id(TASK, text, lookup) == known[0]
     assert resolve_id(TASK, "ZZZZ", lambda low, _high, ending: known[:1] if (low, ending) == ("task_", "ZZZZ") else [])
-    with pytest.raises(AmbiguousId, match="X5FAV"):
-        resolve_id(TASK, "5FAV", lookup)
+    with pytest.raises(AmbiguousId, match="5FAV fits more than one task:\n- 9g5fav  Title of g5fav\n- 9x5fav"):
+        resolve_id(TASK, "5FAV", lookup, lambda one: f"Title of {one[-5:].lower()}")
     with pytest.raises(AmbiguousId):
         resolve_id(TASK, "01AR", lookup)  # all begin so
     with pytest.raises(NotFound):
-        resolve_id(TASK, "task_5FAV", lookup)
+        resolve_id(TASK, "task_5FAW", lookup)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +115,19 @@ def test_only_a_whole_canonical_id_is_an_id(text: str) -> None:
 def test_none_and_several_are_told_apart() -> None:
     with pytest.raises(NotFound, match=_ULID):
         resolve_id(TASK, _ULID, lambda *_bounds: [])
-    with pytest.raises(AmbiguousId, match="task_a, task_b") as caught:
-        resolve_id(TASK, "01ARZ3", lambda *_bounds: ["task_a", "task_b"])
+    with pytest.raises(AmbiguousId) as caught:
+        resolve_id(TASK, "FAV123", lambda *_bounds: ["task_01XFAV123", "task_01YFAV123"])
+    assert caught.value.message.splitlines()[1:] == ["- xfav123", "- yfav123"], "handles that are alike get longer"
     assert caught.value.hint
+
+
+def test_our_sentences_have_handles_and_paths_stay_whole() -> None:
+    one = "task_" + _ULID
+    assert with_handles(f"{one} is blocked: `rook task get {one}`, ({one})") == (
+        "9g5fav is blocked: `rook task get 9g5fav`, (9g5fav)"
+    )
+    for kept in (f"rook/bee/{one}", f".rookery/specs/{one}.md", f"{one}.json", f"'{one}'", f"ses_{_ULID}", one + "X"):
+        assert with_handles(kept) == kept
 
 
 def test_a_handle_names_its_id() -> None:

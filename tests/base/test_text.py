@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base.errors import InvalidInput
-from rookery.base.text import check_name, check_text, check_title, one_line, plural
+from rookery.base.text import check_name, check_text, check_title, in_words, one_line, plural
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003", "a\0b", "\ud800", "é" * 2001])
@@ -48,3 +48,7 @@ def test_other_names_are_refused(name: str) -> None:
 def test_nouns_agree_with_their_number() -> None:
     assert [plural(count, "turn") for count in (0, 1, 2, 1200)] == ["0 turns", "1 turn", "2 turns", "1,200 turns"]
     assert plural(2, "branch", "branches") == "2 branches"
+
+
+def test_states_are_lower_case_words() -> None:
+    assert [in_words(state) for state in ("IN_PROGRESS", "working")] == ["in progress", "working"]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Rook
+from rookery.base.ids import handle
 from rookery.cli.completion import SCRIPTS, SHELLS
 from rookery.cli.help import visible_groups
 from rookery.daemon.routing import THREAD, route
@@ -60,7 +61,8 @@ def test_commands_options_and_choices_come_from_the_operations(rook: Rook) -> No
     assert set(offered(rook, "learning", "")) == {"add", "list", "search", "delete"}
     assert offered(rook, "task", "list", "--rea") == ["--ready"]
     assert "--json" in offered(rook, "task", "list", "--")
-    assert offered(rook, "task", "list", "--state", "PENDING_") == ["PENDING_REVIEW"]
+    for typed in ("pending-", "PENDING-", "Pending-R"):
+        assert offered(rook, "task", "list", "--state", typed) == ["pending-review"]
     assert offered(rook, "completion", "f") == ["fish"]
     assert offered(rook, "--json", "task", "cla") == ["claim"]
     assert offered(rook, "-C", "/", "task", "cla") == ["claim"]
@@ -71,9 +73,14 @@ def test_what_there_is_comes_from_the_project(plan: Plan) -> None:
     project, epic, task = plan
     rook = Rook(project)
     shown = candidates(rook, "task", "get", "")
-    assert shown == [{"word": epic, "about": "Ship the parser"}, {"word": task, "about": "Write the lexer: part 1"}]
-    assert offered(rook, "task", "create", "x", "--parent", epic) == [epic]
-    assert offered(rook, "task", "get", "lexer") == [task]
+    assert shown == [
+        {"word": handle(epic), "about": "Ship the parser"},
+        {"word": handle(task), "about": "Write the lexer: part 1"},
+    ]
+    assert offered(rook, "task", "create", "x", "--parent", epic[:-2]) == [epic], "a whole id that is typed goes on"
+    assert offered(rook, "task", "get", f"task_{handle(task)[:3]}") == [f"task_{handle(task)}"]
+    assert offered(rook, "task", "get", handle(task)[:4].upper()) == [handle(task)]
+    assert offered(rook, "task", "get", "lexer") == [handle(task)]
     assert offered(rook, "task", "get", "e") == [], "two titles have an e"
     assert "tasks.lease" in offered(rook, "config", "explain", "tasks.")
     assert "database" in offered(rook, "doctor", "--category", "d")
@@ -174,7 +181,7 @@ def test_a_shell_completes_commands_ids_and_groups(shell: str, plan: Plan) -> No
     assert complete(project, f"rook task get {task[:-2]}") == [f"rook task get {task}"]
     assert complete(project, "rook mail send @bu") == ["rook mail send @builders"]
     if shell != "fish":  # which lists only what begins with, or holds, the word that was typed
-        assert complete(project, "rook task get lexer") == [f"rook task get {task}"]
+        assert complete(project, "rook task get lexer") == [f"rook task get {handle(task)}"]
 
 
 @pytest.mark.parametrize("shell", ["bash"])

@@ -16,6 +16,7 @@ from live import live as live
 
 from conftest import git
 from daemons import has_daemon
+from rookery.base.ids import handle
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.processes.proctree import is_alive, marked
@@ -89,7 +90,7 @@ def test_a_killed_daemon_interrupts_no_turn_and_is_back_while_one_is_running(pai
         assert is_alive(runner)
     go.touch()
     wait_until(lambda: outcome(pair, "bee") == "completed", 60)
-    assert git(pair.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert git(pair.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "work"
     assert value(pair, "SELECT count(*) FROM turns") == 1
     assert value(pair, "SELECT count(*) FROM events WHERE type = 'turn.ended'") == 1
     assert value(pair, "SELECT count(*) FROM messages WHERE type = 'worker_done'") == 1

@@ -123,7 +123,7 @@ def test_status_stop_restart_and_logs(live: Live) -> None:
     before = live.identity
     assert live.run("daemon", "restart", "--json").data["pid"] != before.pid
     assert not is_alive(before)
-    assert live.run("daemon", "stop").out == b"The daemon has left; the next command starts another.\n"
+    assert live.run("daemon", "stop").out == b"The daemon has stopped. The next command starts another.\n"
     assert not is_alive(live.identity)
     lines = [json.loads(line)["data"]["line"] for line in live.run("daemon", "logs", "--json").out.splitlines()]
     assert [line.partition("] ")[2] for line in lines].count("gone") == 2
@@ -188,7 +188,7 @@ def test_it_can_be_stopped_while_it_waits_for_a_callers_input(live: Live) -> Non
     caller = live.start("task", "create", "one", "--description", "-", "--json")
     wait_for_dialogue(caller)
     daemon = live.identity
-    assert live.run("daemon", "stop").out == b"The daemon has left; the next command starts another.\n"
+    assert live.run("daemon", "stop").out == b"The daemon has stopped. The next command starts another.\n"
     assert is_alive(daemon)
     out, _ = caller.communicate(b"text", timeout=30)
     assert json.loads(out)["data"]["description"] == "text"

@@ -407,7 +407,7 @@ def test_the_doctor_looks_at_the_record(project: Path) -> None:
     assert check(rook)["record"][0] == "ok"
     Agent(project, "bee")
     status, message = check(rook)["record"]
-    assert (status, "1 agents are alive" in message) == ("warning", True)
+    assert (status, "1 living agent " in message) == ("warning", True)
     refresh(rook, HIVE_KEY=A)
     checks = check(rook)
     assert checks["record"][0] == "ok"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from den import DONE, Den
+from rookery.base.ids import handle
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.ops.context import Context
@@ -80,9 +81,9 @@ def test_a_lead_cannot_end_before_it_handed_over_each_branch(den: Den) -> None:
     stage = Stage(den, {"edit": {"path": "a.txt", "text": "a\n"}}, {"commit": "Work"}, DONE)
     den.wait_for("bee", "completed")
     refused = stage.finish()
-    assert f"rook/bee/{stage.part}" in refused.error["message"]
+    assert f"rook/bee/{handle(stage.part)}" in refused.error["message"]
     assert "merge_ready" in refused.error["hint"]
-    payload = f'{{"branch": "rook/bee/{stage.part}", "task_id": "{stage.part}"}}'
+    payload = f'{{"branch": "rook/bee/{handle(stage.part)}", "task_id": "{stage.part}"}}'
     words = ("mail", "send", "human", "--type", "merge_ready", "--subject", "Ready", "--payload", payload)
     assert stage.as_agent("queen", *words).status == 0
     assert stage.finish().status == 0

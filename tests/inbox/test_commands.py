@@ -40,15 +40,17 @@ def test_what_agents_leave_to_a_person_is_settled_by_its_command(repo: Path) -> 
     den.sling(den.task("Ask", [*ask, done]), "--name", "ask")
     den.sling(den.task("Crash", [{"crash": 3}]), "--name", "crash")
     den.sling(den.task("Idle", [{"wait": "mail"}, done]), "--name", "idle")
+    den.sling(den.task("Work", [{"edit": {"path": "a.txt", "text": "a"}}, {"commit": "a"}, done]), "--name", "work")
     den.wait_for("ask", "waiting")
     den.wait_for("crash", "crashed")
     den.wait_for("idle", "waiting")
+    den.wait_for("work", "completed")
     items = desk.items()
-    assert items.keys() == {"question", "crash", "idle"}
-    assert [item["who"] for item in items.values()] == ["ask", "crash", "idle"]
+    assert items.keys() == {"question", "crash", "idle", "review"}
+    assert [item["who"] for item in items.values()] == ["ask", "crash", "idle", "work"]
 
     shown = den.rook("inbox").out.decode()
-    assert "3 things wait for you." in shown
+    assert "4 things wait for you." in shown
     assert max(map(len, shown.splitlines())) <= 80
     opened = den.rook("inbox", "show", items["question"]["handle"]).out.decode()
     assert "8080?" in opened
@@ -56,6 +58,9 @@ def test_what_agents_leave_to_a_person_is_settled_by_its_command(repo: Path) -> 
     assert desk.items().keys() == items.keys()
     assert den.rook.count_events() == before  # looking changes nothing
 
+    desk.settle("review")
+    assert "review" not in desk.items()
+    assert git(den.folder, "show", "main:a.txt") == "a"
     desk.settle("question")
     desk.settle("idle")
     wait_until(lambda: {"question", "idle"}.isdisjoint(desk.items()), 30)

@@ -162,6 +162,10 @@ def test_a_branch_that_failed_is_its_agents_while_that_is_at_work(hive: Scene) -
     assert hive.items() == []
     hive.set("sessions", bee.session_id, state="ended", outcome="completed", ended_at=NOW)
     assert hive.kinds() == ["gate"]
+    assert hive.items()[0].command == 'rook resume bee "The gate fails: fix it."'
+    hive.set("sessions", bee.session_id, state="waiting", outcome=None, ended_at=None)
+    assert next(item.command for item in hive.items() if item.kind == "gate").startswith("rook nudge bee ")
+    hive.set("sessions", bee.session_id, state="ended", outcome="completed", ended_at=NOW)
     hive.agent("wasp", task, "ended", created_at=HOUR_LATER)  # another attempt replaces it
     assert hive.items() == []
 

@@ -146,6 +146,16 @@ def test_a_question_is_open_until_it_is_answered(hive: Hive, bee: Agent) -> None
     assert ops.list_mail(hive.ctx(), unanswered=True) == []
 
 
+def test_purging_keeps_a_question_that_was_read_and_not_answered(hive: Hive, bee: Agent) -> None:
+    asked = hive.send(bee, "human", "Which port?", type="question")
+    hive.send(bee, "human", "It goes well")
+    ops.check(hive.ctx())
+    assert ops.purge(hive.ctx(now=LATER), older_than="1s").deleted == 1
+    assert [message.id for message in hive.inbox("human")] == [asked.id]
+    ops.reply(hive.ctx(now=LATER), asked.id, body="8080")
+    assert ops.purge(hive.ctx(now=LATER), older_than="1s").deleted == 1
+
+
 def test_an_answer_before_a_question_in_the_same_thread_answers_nothing(hive: Hive, bee: Agent) -> None:
     asked = hive.send(bee, "human", "one", type="question")
     ops.reply(hive.ctx(), asked.id, body="yes")

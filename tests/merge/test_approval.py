@@ -66,7 +66,7 @@ def test_no_reviewer_is_named_without_a_review(yard: Yard) -> None:
 
 @pytest.mark.slow
 def test_no_agent_reviews_its_own_work(yard: Yard) -> None:
-    payload = {"branch": "rook/{agent}/{task}", "task_id": "{task}"}
+    payload = {"branch": "rook/{agent}/{handle}", "task_id": "{task}"}
     praise = {"mail": {"to": "{parent}", "type": "merge_ready", "subject": "Good", "payload": payload}}
     task = yard.finished("bee", [*_EDIT, praise])
     branch = yard.agent("bee")["branch"]

@@ -111,7 +111,7 @@ def test_landing_another_branch_lands_only_that_and_says_what_is_resolved(yard: 
     yard.branch("wasp", b_txt="b\n")
     ran = yard.rook("merge", "--branch", "wasp")
     assert ran.status == 0
-    assert b"bee is resolved by hand: `rook merge run` lands it.\n" in ran.out
+    assert b"bee was resolved by hand. `rook merge run` lands it.\n" in ran.out
     assert not yard.contains(commit)
     assert yard.states() == {"bee": "waiting", "wasp": "landed"}
     assert yard.merge("run").status == 0

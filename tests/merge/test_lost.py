@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import git
+from rookery.base.ids import handle
 from rookery.merge.landing import lost
 from rookery.processes.process import Finished
 from rookery.tasks import store as tasks
@@ -24,7 +25,7 @@ def land(yard: Yard, name: str, **files: str) -> str:
     assert yard.rook("task", "start", task, "--checkout").status == 0
     yard.commit(**files)
     git(yard.folder, "switch", "-q", "main")
-    assert yard.merge("--branch", f"rook/human/{task}").status == 0
+    assert yard.merge("--branch", f"rook/human/{handle(task)}").status == 0
     assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
     return task
 
@@ -55,9 +56,9 @@ def test_a_base_that_was_reset_is_reported_and_what_was_lost_lands_again(yard: Y
 
     assert finding["status"] == "warning"
     assert (gone in finding["message"], kept in finding["message"]) == (True, False)
-    assert f"rook/human/{gone} holds it" in finding["message"]
+    assert f"rook/human/{handle(gone)} holds it" in finding["message"]
     assert yard.rook("task", "reopen", gone).status == 0
-    assert yard.merge("--branch", f"rook/human/{gone}").status == 0
+    assert yard.merge("--branch", f"rook/human/{handle(gone)}").status == 0
     assert (yard.show("b.txt"), yard.rook.json("task", "get", gone).data["state"]) == ("b", "COMPLETED")
     assert [check["status"] for check in findings(yard)] == ["ok"]
 
@@ -65,7 +66,7 @@ def test_a_base_that_was_reset_is_reported_and_what_was_lost_lands_again(yard: Y
 def test_work_without_a_branch_is_found_by_the_ref_of_its_landing(yard: Yard) -> None:
     before = yard.main()
     gone = land(yard, "Gone", b_txt="b\n")
-    branch, tip = f"rook/human/{gone}", git(yard.folder, "rev-parse", f"rook/human/{gone}")
+    branch, tip = f"rook/human/{handle(gone)}", git(yard.folder, "rev-parse", f"rook/human/{handle(gone)}")
     git(yard.folder, "branch", "-qD", branch)
     git(yard.folder, "reset", "-q", "--hard", before)
     (finding,) = findings(yard)
@@ -88,7 +89,7 @@ def test_a_revert_by_hand_is_reported_until_it_is_reverted_itself(yard: Yard, wa
         yard.commit(b_txt="b\n")
         git(yard.folder, "switch", "-q", "main")
         how = "--no-ff" if way == "by hand" else "--ff-only"
-        git(yard.folder, "merge", "-q", how, "--no-edit", f"rook/human/{task}")
+        git(yard.folder, "merge", "-q", how, "--no-edit", f"rook/human/{handle(task)}")
         assert yard.rook("task", "complete", task).status == 0
     land(yard, "Other", c_txt="c\n")
     landed = git(yard.folder, "log", "-1", "--first-parent", "--format=%H", "main", "--", "b.txt")
@@ -108,7 +109,7 @@ def test_a_rebased_base_has_lost_nothing_that_it_has_under_other_ids(yard: Yard)
     land(yard, "One", b_txt="b\n")
     gone = land(yard, "Two", c_txt="c\n")
     git(yard.folder, "rebase", "-q", "upstream")
-    assert git(yard.folder, "merge-base", "main", f"rook/human/{gone}") == first
+    assert git(yard.folder, "merge-base", "main", f"rook/human/{handle(gone)}") == first
     assert lost_tasks(yard) == []
     git(yard.folder, "reset", "-q", "--hard", "HEAD~1")
     assert lost_tasks(yard) == [gone]

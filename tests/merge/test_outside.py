@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import git
+from rookery.base.ids import handle
 from rookery.tasks.model import OutsideFile
 from rookery.tasks.scope import outside as scopes
 from rookery.tasks.scope.outside import Outside, OutsideFiles
@@ -127,9 +128,14 @@ def test_a_file_that_came_after_the_hand_in_is_held_until_a_person_gives_a_reaso
     assert "c.py: c.py is needed by b.py (human)" in git(yard.folder, "log", "-1", "--format=%B")
 
 
+def _named(steps: list[Any], task: str) -> str:
+    """A script that names a task and its branch."""
+    return json.dumps(steps).replace("{part}", task).replace("{handle}", handle(task))
+
+
 @pytest.mark.slow
 def test_a_lead_gives_the_reason_with_merge_ready_and_others_cannot(yard: Yard) -> None:
-    payload = {"branch": "rook/bee/{part}", "task_id": "{part}"}
+    payload = {"branch": "rook/bee/{handle}", "task_id": "{part}"}
     ready = {"mail": {"to": "human", "type": "merge_ready", "subject": "Part", "payload": payload}}
     explained = {"mail": {**ready["mail"], "payload": {**payload, "outside_reason": "the lead wants it"}}}
     sling = {"sling": {"task": "{part}", "name": "bee", "files": "a.py"}}
@@ -137,10 +143,10 @@ def test_a_lead_gives_the_reason_with_merge_ready_and_others_cannot(yard: Yard) 
     steps.append({"wait": "mail"})
     epic = yard.task("Build", [])
     part = yard.task("Part", [*FORMAT, done("format")], "--parent", epic)
-    script = f"```rook-script\n{json.dumps(steps).replace('{part}', part)}\n```"
+    script = f"```rook-script\n{_named(steps, part)}\n```"
     yard.rook.json("task", "update", epic, "--description", script)
     other = [explained, {"wait": "mail"}]
-    stranger = yard.task("Other", json.loads(json.dumps(other).replace("{part}", part)))
+    stranger = yard.task("Other", json.loads(_named(other, part)))
     yard.rook.json("sling", epic, "--role", "lead", "--name", "queen")
     yard.wait_for("queen", "waiting")
     yard.wait_for("bee", "completed")

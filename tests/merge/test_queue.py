@@ -165,13 +165,13 @@ def test_a_list_without_what_failed_says_how_many_failed(yard: Yard) -> None:
     yard.branch("two", bad_txt="2\n")
     for _ in range(2):  # two entries of one branch are one that failed
         assert yard.merge("--branch", "one").status == 1
-    assert b"The queue is empty.\n1 that failed is " + hint in yard.rook("merge", "list").out
+    assert b"The queue is empty.\n1 failed entry " + hint in yard.rook("merge", "list").out
     assert hint not in yard.rook("merge", "list", "--all").out
     assert yard.merge("--branch", "two").status == 1
-    assert b"2 that failed are " + hint in yard.rook("merge", "list").out
+    assert b"2 failed entries " + hint in yard.rook("merge", "list").out
     git(yard.folder, "update-ref", "refs/heads/one", yard.branch("better", good_txt="1\n"))
     assert yard.merge("--branch", "one").status == 0
-    assert b"1 that failed is " + hint in yard.rook("merge", "list").out
+    assert b"1 failed entry " + hint in yard.rook("merge", "list").out
 
 
 def test_a_page_goes_on_after_an_entry_that_has_left_the_queue(yard: Yard) -> None:

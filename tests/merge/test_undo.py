@@ -6,6 +6,7 @@ import pytest
 
 from conftest import git
 from rookery.base.errors import Refused
+from rookery.base.ids import handle
 from rookery.merge import store, undo, undo_plan
 
 from .terminal import Terminal
@@ -170,7 +171,7 @@ def test_work_that_came_with_a_landing_goes_with_it(yard: Yard, strategy: str, s
     lower, below = _task(yard, "Lower", a_txt="a\n")
     upper, above = _task(yard, "Upper", at=below, b_txt="b\n")
     other, _ = _task(yard, "Other", c_txt="c\n")
-    assert yard.merge("--branch", f"rook/human/{other}").status == 0
+    assert yard.merge("--branch", f"rook/human/{handle(other)}").status == 0
     assert yard.merge("--branch", above).status == 0
     assert yard.merge("--branch", below).status == 0  # it was there
     assert _state(yard, lower) == "COMPLETED"

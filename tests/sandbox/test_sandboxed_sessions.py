@@ -15,6 +15,7 @@ import pytest
 
 from conftest import git
 from den import DONE
+from rookery.base.ids import handle
 from rookery.processes.proctree import marked
 from sandbox.cell import Cell, needs_bubblewrap
 from support import everyone, wait_until
@@ -91,7 +92,7 @@ def test_a_lead_slings_outside_and_is_woken(cell: Cell) -> None:
     child = cell.task(
         "Build", [{"edit": {"path": "b.txt", "text": "b\n"}}, {"commit": "Add b"}, DONE], "--parent", epic
     )
-    payload = {"branch": f"rook/bee/{child}", "task_id": child}
+    payload = {"branch": f"rook/bee/{handle(child)}", "task_id": child}
     hand_over = {"mail": {"to": "human", "type": "merge_ready", "subject": "bee is done", "payload": payload}}
     script = [{"sling": {"task": child, "name": "bee"}}, {"until": {"mail_type": "worker_done"}}, hand_over, DONE]
     cell.rook.json("task", "update", epic, "--description", f"```rook-script\n{json.dumps(script)}\n```")

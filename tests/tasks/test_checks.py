@@ -21,8 +21,8 @@ def _states(rook: Rook) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("state", "problem", "way_out"),
     [
-        ("IN_PROGRESS", "is IN_PROGRESS, and no agent holds it", "release"),
-        ("APPROVED", "is APPROVED, and has no branch", "complete"),
+        ("IN_PROGRESS", "is in progress, and no agent holds it", "release"),
+        ("APPROVED", "is approved, and has no branch", "complete"),
     ],
 )
 def test_the_doctor_reports_a_state_that_no_step_leads_to(rook: Rook, state: str, problem: str, way_out: str) -> None:

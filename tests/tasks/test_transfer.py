@@ -196,7 +196,7 @@ def test_an_import_may_go_under_an_existing_task(empty: Database, tmp_path: Path
     lifecycle.cancel(empty, epic, AUTHOR)
     document["tasks"] = [_task(parent_id=epic)]
     (tmp_path / "more.json").write_text(json.dumps(document))
-    with pytest.raises(ImportInvalid, match="PENDING under"):
+    with pytest.raises(ImportInvalid, match="pending under"):
         _import(empty, tmp_path / "more.json")
 
 
@@ -256,12 +256,12 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     (
         "begun by no agent",
         _set("tasks.1.state", "IN_PROGRESS"),
-        r"tasks\[1\].state: is IN_PROGRESS, and no agent holds it",
+        r"tasks\[1\].state: is in progress, and no agent holds it",
     ),
     (
         "approved without a branch",
         _set("tasks.2.state", "APPROVED"),
-        r"tasks\[2\].state: is APPROVED, and has no branch",
+        r"tasks\[2\].state: is approved, and has no branch",
     ),
     ("contradictory as text", _set("contradictory", "all"), "contradictory: is no list of ids"),
     ("tasks as object", _set("tasks", {}), "tasks: is not a list"),
@@ -296,7 +296,7 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     ("blocked by its parent", lambda d: d["tasks"][1].update(blocked_by=[d["tasks"][0]["id"]]), "blocked_by"),
     ("circle", lambda d: d["tasks"][1].update(blocked_by=[d["tasks"][2]["id"]]), "wait for each other"),
     ("parents in a circle", lambda d: d["tasks"][0].update(parent_id=d["tasks"][1]["id"]), "own ancestor"),
-    ("open under finished", _set("tasks.0.state", "COMPLETED"), r"tasks\[1\]\.state: is PENDING under"),
+    ("open under finished", _set("tasks.0.state", "COMPLETED"), r"tasks\[1\]\.state: is pending under"),
     ("open but archived", _set("tasks.1.archived_at", NOW), r"tasks\[1\]\.archived_at"),
     ("learning as list", _set("learnings.0", []), r"learnings\[0\]: is not an object"),
     ("learning without words", _set("learnings.0.content", "\n"), r"learnings\[0\]"),

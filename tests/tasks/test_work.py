@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import Rook, git
+from rookery.base.ids import handle
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ def test_start_makes_a_branch_and_touches_no_checkout(rook: Rook, task: dict[str
     started = rook.json("task", "start", task["id"]).data
 
     assert started["state"] == "IN_PROGRESS"
-    assert started["branch"] == f"rook/human/{task['id']}"
+    assert started["branch"] == f"rook/human/{handle(task['id'])}"
     assert started["start_commit"] == head == git(rook.folder, "rev-parse", started["branch"])
     assert git(rook.folder, "branch", "--show-current") == "main"
     assert (rook.folder / "README.md").read_text() == "half done\n"
@@ -63,7 +64,7 @@ def start_with_work(rook: Rook, task: str) -> str:
     git(rook.folder, "add", ".")
     git(rook.folder, "commit", "-qm", "Work")
     git(rook.folder, "switch", "-q", "main")
-    return git(rook.folder, "rev-parse", f"rook/human/{task}")
+    return git(rook.folder, "rev-parse", f"rook/human/{handle(task)}")
 
 
 def state(rook: Rook, task: str) -> str:
@@ -116,7 +117,7 @@ def test_submit_elsewhere_hands_the_tip_in_and_commits_nothing(
 def test_submit_refuses_to_leave_uncommitted_work_behind(rook: Rook, task: dict[str, Any], tmp_path: Path) -> None:
     tip = start_with_work(rook, task["id"])
     linked = tmp_path / "linked"
-    git(rook.folder, "worktree", "add", "-q", str(linked), f"rook/human/{task['id']}")
+    git(rook.folder, "worktree", "add", "-q", str(linked), f"rook/human/{handle(task['id'])}")
     (linked / "more.txt").write_text("more")
 
     refused = rook.json("task", "submit", task["id"]).error
@@ -166,7 +167,7 @@ def test_a_branch_in_a_rebase_is_not_handed_in(rook: Rook, task: dict[str, Any])
     (rook.folder / f"{task['id']}.txt").write_text("theirs")
     git(rook.folder, "add", ".")
     git(rook.folder, "commit", "-qm", "Theirs")
-    git(rook.folder, "switch", "-q", f"rook/human/{task['id']}")
+    git(rook.folder, "switch", "-q", f"rook/human/{handle(task['id'])}")
     with pytest.raises(Exception, match="rebase"):
         git(rook.folder, "rebase", "main")
     assert rook.json("task", "submit", task["id"]).error["code"] == "branch_in_use"
@@ -183,13 +184,13 @@ def test_complete_is_refused_until_the_work_has_landed(rook: Rook) -> None:
     refused = rook.json("task", "complete", task, "--result", "done", "--learning", "It is short.")
 
     assert (refused.status, refused.error["code"]) == (1, "not_landed")
-    assert f"`rook merge --branch rook/human/{task}`" in refused.error["hint"]
+    assert f"`rook merge --branch rook/human/{handle(task)}`" in refused.error["hint"]
     assert "--result and --learning" in refused.error["hint"]
     assert (rook.count_events(), git(rook.folder, "rev-parse", "main")) == (events, main)
     assert (state(rook, task), state(rook, epic)) == ("IN_PROGRESS", "PENDING")
     assert rook.json("task", "next-ready").data is None
 
-    assert rook("merge", "--branch", f"rook/human/{task}").status == 0
+    assert rook("merge", "--branch", f"rook/human/{handle(task)}").status == 0
 
     assert (state(rook, task), state(rook, epic)) == ("COMPLETED", "COMPLETED")
     assert rook.json("task", "get", task).data["commit"] == tip
@@ -198,7 +199,7 @@ def test_complete_is_refused_until_the_work_has_landed(rook: Rook) -> None:
 
 def test_what_a_refused_complete_says_works_where_the_branch_was_deleted(rook: Rook, task: dict[str, Any]) -> None:
     tip = start_with_work(rook, task["id"])
-    branch = f"rook/human/{task['id']}"
+    branch = f"rook/human/{handle(task['id'])}"
     assert rook("task", "submit", task["id"]).status == 0
     git(rook.folder, "switch", "-q", "main")
     git(rook.folder, "branch", "-q", "-D", branch)
@@ -226,7 +227,7 @@ def test_a_refused_complete_leaves_uncommitted_work_as_it_is(rook: Rook, task: d
 @pytest.mark.parametrize("way", ["--no-ff", "--ff-only", "squash", "rebase"])
 def test_complete_finds_the_work_whichever_way_it_landed(rook: Rook, task: dict[str, Any], way: str) -> None:
     tip = start_with_work(rook, task["id"])
-    branch = f"rook/human/{task['id']}"
+    branch = f"rook/human/{handle(task['id'])}"
     if way.startswith("--"):
         git(rook.folder, "merge", "-q", way, "--no-edit", branch)
     else:  # landed by rook, and opened again: then only its records tell of it
@@ -242,7 +243,7 @@ def test_complete_finds_the_work_whichever_way_it_landed(rook: Rook, task: dict[
 
 def test_work_that_landed_and_was_reverted_does_not_count(rook: Rook, task: dict[str, Any]) -> None:
     start_with_work(rook, task["id"])
-    branch = f"rook/human/{task['id']}"
+    branch = f"rook/human/{handle(task['id'])}"
     git(rook.folder, "merge", "-q", "--no-ff", "--no-edit", branch)
     git(rook.folder, "revert", "--no-edit", "-m", "1", "HEAD")
     assert rook.json("task", "complete", task["id"]).error["code"] == "not_landed"
@@ -255,8 +256,8 @@ def test_a_submitted_task_that_was_merged_by_hand_completes(rook: Rook, task: di
     start_with_work(rook, task["id"])
     rook.json("task", "submit", task["id"], "--result", "made it")
     assert rook.json("task", "complete", task["id"]).error["code"] == "not_landed"
-    git(rook.folder, "merge", "-q", "--no-edit", f"rook/human/{task['id']}")
-    git(rook.folder, "branch", "-qd", f"rook/human/{task['id']}")
+    git(rook.folder, "merge", "-q", "--no-edit", f"rook/human/{handle(task['id'])}")
+    git(rook.folder, "branch", "-qd", f"rook/human/{handle(task['id'])}")
     done = rook.json("task", "complete", task["id"]).data
     assert (done["state"], done["result"]) == ("COMPLETED", "made it")
 
@@ -283,14 +284,14 @@ def test_landing_a_branch_leaves_its_task_open_while_more_is_uncommitted_there(
     rook: Rook, task: dict[str, Any], tmp_path: Path
 ) -> None:
     start_with_work(rook, task["id"])
-    branch, linked = f"rook/human/{task['id']}", tmp_path / "linked"
+    branch, linked = f"rook/human/{handle(task['id'])}", tmp_path / "linked"
     git(rook.folder, "worktree", "add", "-q", str(linked), branch)
     (linked / "more.txt").write_text("more")
 
     (entry,) = rook.json("merge", "--branch", branch).data["entries"]
 
     assert (entry["state"], state(rook, task["id"])) == ("landed", "IN_PROGRESS")
-    assert f"so {task['id']} stays IN_PROGRESS" in entry["reason"]
+    assert f"so {task['id']} stays in progress" in entry["reason"]
     assert Rook(linked).json("task", "submit").status == 0
     assert rook("merge", "--all").status == 0
     assert (state(rook, task["id"]), git(rook.folder, "show", "main:more.txt")) == ("COMPLETED", "more")
@@ -307,7 +308,7 @@ def test_a_parent_with_unlanded_work_stays_open_when_its_last_child_finishes(roo
     assert state(rook, parent) == "PENDING"
     assert rook.json("task", "complete", parent).error["code"] == "not_landed"
 
-    assert rook("merge", "--branch", f"rook/human/{parent}").status == 0
+    assert rook("merge", "--branch", f"rook/human/{handle(parent)}").status == 0
 
     assert state(rook, parent) == "COMPLETED"
 
@@ -322,7 +323,7 @@ def test_a_parent_whose_branch_has_landed_or_is_empty_completes_with_its_last_ch
     rook.json("task", "complete", first)
     if last == "land":
         start_with_work(rook, second)
-        assert rook("merge", "--branch", f"rook/human/{second}").status == 0
+        assert rook("merge", "--branch", f"rook/human/{handle(second)}").status == 0
     else:
         rook.json("task", last, second)
     assert rook.json("task", "get", parent).data["branch"] is not None
@@ -344,7 +345,7 @@ def test_a_refused_complete_commits_nothing(rook: Rook, task: dict[str, Any]) ->
 def test_a_fenced_complete_commits_nothing(rook: Rook, task: dict[str, Any]) -> None:
     rook.json("task", "claim", "--agent", "ada", "--lease", "0.001s")
     rook.json("task", "claim", "--agent", "ben", "--lease", "1h")
-    git(rook.folder, "switch", "-qc", f"rook/ada/{task['id']}")
+    git(rook.folder, "switch", "-qc", f"rook/ada/{handle(task['id'])}")
     (rook.folder / "new.txt").write_text("late")
 
     refused = rook.json("task", "complete", task["id"], "--agent", "ada").error
@@ -411,7 +412,7 @@ def test_unresolved_conflicts_are_not_committed(rook: Rook, task: dict[str, Any]
     git(rook.folder, "switch", "-q", "main")
     (rook.folder / "README.md").write_text("theirs\n")
     git(rook.folder, "commit", "-qam", "Theirs")
-    git(rook.folder, "switch", "-q", f"rook/human/{task['id']}")
+    git(rook.folder, "switch", "-q", f"rook/human/{handle(task['id'])}")
     with pytest.raises(Exception, match="merge"):
         git(rook.folder, "merge", "main")
 
@@ -426,7 +427,7 @@ def test_cleanup_deletes_only_what_has_landed(rook: Rook) -> None:
         start_with_work(rook, task)
     rook.json("task", "cancel", unlanded)
     rook.json("task", "start", open_)
-    git(rook.folder, "merge", "-q", "--no-edit", f"rook/human/{landed}")
+    git(rook.folder, "merge", "-q", "--no-edit", f"rook/human/{handle(landed)}")
     rook.json("task", "complete", landed)
 
     listed = {branch["task_id"]: branch["verdict"] for branch in rook.json("vcs", "cleanup").data}
@@ -434,7 +435,7 @@ def test_cleanup_deletes_only_what_has_landed(rook: Rook) -> None:
 
     rook.json("vcs", "cleanup", "--delete")
     left = git(rook.folder, "for-each-ref", "--format=%(refname:short)", "refs/heads/rook").splitlines()
-    assert left == sorted([f"rook/human/{unlanded}", f"rook/human/{open_}"])
+    assert left == sorted([f"rook/human/{handle(unlanded)}", f"rook/human/{handle(open_)}"])
 
 
 def test_cleanup_keeps_a_branch_that_is_checked_out(rook: Rook, task: dict[str, Any]) -> None:

@@ -28,7 +28,11 @@ def program(folder: Path, name: str, says: str) -> None:
 
 def test_a_sound_repository(git_repository: GitRepository) -> None:
     findings = [finding for check in CHECKS for finding in check(place(git_repository.path))]
-    assert [(finding.name, finding.status) for finding in findings] == [("git", OK), ("repository", OK)]
+    assert [(finding.name, finding.status) for finding in findings] == [
+        ("git", OK),
+        ("repository", OK),
+        ("identity", OK),
+    ]
 
 
 def test_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.text import plural
 from rookery.config import layout
 from rookery.ops.checks import open_for_checks
 from rookery.ops.context import Context
@@ -22,7 +23,7 @@ def check_agents(place: Place) -> Iterator[Finding]:
     with open_for_checks(place) as ctx:
         if ctx is None:
             return
-        yield Finding(_CATEGORY, "sessions", OK, f"{len(store.sessions(ctx.db, alive=True))} agents are alive")
+        yield Finding(_CATEGORY, "sessions", OK, plural(len(store.sessions(ctx.db, alive=True)), "living agent"))
         yield from _orphans(ctx)
         yield from _strays(ctx)
 

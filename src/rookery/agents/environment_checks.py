@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.base.text import plural
+from rookery.config.environ import child_environ
 from rookery.config.loader import section
 from rookery.environment import store
 from rookery.environment.store import EnvironmentUnusable, Stored
@@ -15,6 +17,7 @@ from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store as sessions
 
 _CATEGORY = "environment"
+_LOGINS = {True: OK, False: ERROR, None: WARNING}
 
 
 def check_environment(place: Place) -> Iterator[Finding]:
@@ -31,23 +34,41 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     if stored is None:
         if alive:
-            message = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
+            message = f"nothing is recorded: {plural(len(alive), 'living agent')} can get only PATH, HOME and the like"
             yield Finding(_CATEGORY, "record", WARNING, message, EnvironmentUnusable.default_hint)
         else:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")
-        return
-    count, secret = len(stored.variables.whole), len(stored.variables.credentials)
-    yield Finding(_CATEGORY, "record", OK, f"{count} variables, {secret} of them credentials, {stored.at}")
-    yield from (_program(ctx, stored, runtime) for runtime in runtimes)
+    else:
+        count, secret = len(stored.variables.whole), len(stored.variables.credentials)
+        yield Finding(_CATEGORY, "record", OK, f"{count} variables, {secret} of them credentials, {stored.at}")
+    for runtime in runtimes:
+        program = _program(ctx, stored, runtime)
+        yield program
+        if program.status == OK:
+            yield from _login(ctx, stored, runtime)
 
 
-def _program(ctx: Context, stored: Stored, runtime: str) -> Finding:
+def _program(ctx: Context, stored: Stored | None, runtime: str) -> Finding:
+    path = None if stored is None else stored.variables.plain.get("PATH", "")
     try:
-        open_runtime(runtime).check_installed(section(ctx.config, runtime), stored.variables.plain.get("PATH", ""))
+        open_runtime(runtime).check_installed(section(ctx.config, runtime), path or child_environ().get("PATH"))
     except RookError as error:
+        # What the project's agents run on: none can be slung without it.
+        status = ERROR if runtime == ctx.config.agents.runtime else WARNING
+        if stored is None:
+            return Finding(_CATEGORY, runtime, status, error.message, error.hint)
         message = f"{error.message} by the recorded PATH"
-        return Finding(_CATEGORY, runtime, WARNING, message, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")
-    return Finding(_CATEGORY, runtime, OK, "the recorded PATH has its program")
+        return Finding(_CATEGORY, runtime, status, message, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")
+    by = "your" if stored is None else "the recorded"
+    return Finding(_CATEGORY, runtime, OK, f"{by} PATH has its program")
+
+
+def _login(ctx: Context, stored: Stored | None, runtime: str) -> Iterator[Finding]:
+    """Whether the program is logged in, as far as files and variables show it."""
+    environ = child_environ() if stored is None else stored.variables.whole
+    login = open_runtime(runtime).find_login(section(ctx.config, runtime), environ)
+    if login is not None:
+        yield Finding(_CATEGORY, f"{runtime} login", _LOGINS[login.is_valid], login.message, login.hint)
 
 
 CHECKS = (check_environment,)

@@ -14,6 +14,7 @@ from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.record import Record
+from rookery.base.text import in_words, plural
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
@@ -41,7 +42,6 @@ from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, NotReady, Task, next_state
 from rookery.tasks.store import Author
-from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
 
 
@@ -87,7 +87,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             run = _find_run(ctx, request, parent) or new_run(ctx, task, request.caller)
             check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
-            branch, path = branch_name(name, task.id), path_of(ctx.root, name)
+            branch, path = _find_branch(db, name, task), path_of(ctx.root, name)
             is_new = _check_worktree(db, name, path, branch)
             umask, shell_limits = read_shell(None if request.caller == HUMAN else parent)
             session = Session(
@@ -183,7 +183,9 @@ def find_task(ctx: Context, wanted: str, role: Role, now: str, *, by: str = "") 
         next_state("start", task)  # raises what to do instead
     for above in tasks.ancestors(db, task):
         if above.state not in ACTIVE:
-            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+            raise InvalidState(
+                f"{above.id} above it is {in_words(above.state)}", hint=f"`rook task reopen {above.id}` first"
+            )
     lifecycle.check_unblocked(db, task)
     if task.is_held(now) and task.assignee != by:
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
@@ -227,6 +229,13 @@ def _check_worktree(db: Database, name: str, path: str, branch: str) -> bool:
     return False
 
 
+def _find_branch(db: Database, agent: str, task: Task) -> str:
+    """The branch for the agent's work on the task: never one of its work on another task, deleted ones included."""
+    return tasks.branch_for(
+        db, agent, task, lambda name: any(past.task_id != task.id for past in store.sessions(db, branch=name))
+    )
+
+
 def _find_run(ctx: Context, request: Request, parent: Session | None) -> Run | None:
     """The run that the new agent joins: its parent's, or the one that a person names; None if it begins its own."""
     wanted = None if request.run is None else store.find_run(ctx.db, request.run)
@@ -254,17 +263,17 @@ def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
     alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
     hint = "wait until one has finished, or raise agents.max_concurrent"
-    _check_cap(alive, config.max_concurrent, f"{alive} agents are alive", hint)
+    _check_cap(alive, config.max_concurrent, f"the project has {plural(alive, 'living agent')}", hint)
     hint = "raise agents.max_per_run, or sling without --run: that begins a run"
-    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {in_run} agents", hint)
+    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
     if parent is None:
         return
     living = store.count(db, alive=True, parent=parent.agent)
     hint = "wait until one has finished (config: agents.max_per_lead)"
-    _check_cap(living, config.max_per_lead, f"{parent.agent} has {living} living agents", hint)
+    _check_cap(living, config.max_per_lead, f"{parent.agent} has {plural(living, 'living agent')}", hint)
     budget = parent.settings.max_agents
     if budget is not None and len(store.children(db, parent)) >= budget:
-        message = f"{parent.agent} may sling {budget} agents in all, and has"
+        message = f"{parent.agent} may sling {plural(budget, 'agent')} in all, and has"
         raise CapReached(message, hint="use the agents that are there")
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from rookery.base.errors import Refused
 from rookery.base.file_scope import overlapping_patterns, quote_name
+from rookery.base.text import plural
 from rookery.db.database import Database
 from rookery.mail import service as mail
 from rookery.mail.model import QUIET_PRIORITY
@@ -39,7 +40,7 @@ def check_scope_free(db: Database, files: Sequence[str], parent: Session | None,
     ]
     if taken:
         whose = "; ".join(f"{agent} has {list_names(common, _SHOWN)}" for agent, common in taken[:_SHOWN])
-        more = f"; and {len(taken) - _SHOWN} more agents" if len(taken) > _SHOWN else ""
+        more = f"; and {plural(len(taken) - _SHOWN, 'more agent')}" if len(taken) > _SHOWN else ""
         names = " and ".join(agent for agent, _ in taken[:_SHOWN])
         raise ScopeTaken(
             f"living agents may change the same files: {whose}{more}",

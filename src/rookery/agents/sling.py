@@ -42,6 +42,7 @@ from rookery.turns.instructions import Sibling
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
 from rookery.turns.stop import end_processes
+from rookery.vcs.checks import problems_of_new_agents
 from rookery.worktrees import provision, removal, reopening
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
@@ -60,6 +61,9 @@ def carry_out(ctx: Context, session: Session, caller: str) -> Session:
     """Start the agent of a session that is reserved, or undo all of it and raise why."""
     steps.reached("reserved")
     try:
+        if ctx.follow is not None:
+            for problem in problems_of_new_agents(ctx.root):
+                ctx.follow(f"warning: {problem}\n")
         if caller == HUMAN:
             record_sling(ctx.root, ctx.now())
         return _carry_out(ctx, session)

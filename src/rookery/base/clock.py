@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import time
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 
 from rookery.base.errors import InvalidInput
 
@@ -54,6 +55,29 @@ def length(seconds: float) -> str:
     whole = max(0, int(seconds))
     unit = next((unit for unit in reversed(_UNITS) if whole >= _UNITS[unit]), "s")
     return f"{whole // _UNITS[unit]}{unit}"
+
+
+def when(at: str, now: float, zone: tzinfo) -> str:
+    """A recorded time for people: `12m ago`, `in 3h`; beyond a day the date and time in their time zone."""
+    seconds = now - seconds_of(at)
+    if abs(seconds) >= _UNITS["d"]:
+        local = datetime.fromtimestamp(seconds_of(at), zone)
+        return local.strftime("%Y-%m-%d %H:%M") + _zone_if_utc(local)
+    if abs(seconds) < 1:
+        return "now"
+    return f"{length(seconds)} ago" if seconds > 0 else f"in {length(-seconds)}"
+
+
+def time_of_day(at: str, now: float, zone: tzinfo) -> str:
+    """A recorded time to the second, in people's time zone: `14:05:12`, with the date if that is not today."""
+    local, today = (datetime.fromtimestamp(seconds, zone) for seconds in (seconds_of(at), now))
+    is_today = local.date() == today.date()
+    return local.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S") + _zone_if_utc(local)
+
+
+def _zone_if_utc(local: datetime) -> str:
+    """UTC is named: people may have another time zone that is not known here."""
+    return " UTC" if local.tzname() == "UTC" else ""
 
 
 def parse_duration(text: str) -> float:

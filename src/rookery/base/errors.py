@@ -67,10 +67,10 @@ class InvalidId(Refused):
 
 
 class AmbiguousId(Refused):
-    """The prefix fits more than one id."""
+    """The part of an id fits more than one."""
 
     code = "ambiguous_id"
-    default_hint = "give more characters of the id"
+    default_hint = "use one of these, or more characters of the id"
 
 
 class InvalidInput(Refused):

@@ -6,10 +6,12 @@ Wherever an id is accepted, so is the beginning or the end of one, of at least f
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 
 from rookery.base.errors import AmbiguousId, InvalidId, NotFound
+from rookery.base.text import one_line
 
 TASK = "task"
 LEARNING = "lrn"
@@ -25,6 +27,12 @@ _ULID_LENGTH = 26
 _SHORTEST_PART = 4
 _RANDOM_BITS = 80
 _HANDLE_LENGTH = 6
+_DESCRIBED = 60
+_ACCEPTED = "|".join((TASK, LEARNING, MESSAGE, RUN, MERGE))
+_NAMED = re.compile(
+    rf"(?<![\w/.@'-])(?<!no \w{{3}} )(?<!no \w{{4}} )(?:{_ACCEPTED})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)"
+)
+"""A whole id that commands accept, where it is no part of a path or branch, and not one that a caller made up."""
 
 _last: tuple[int, int] = (0, 0)
 
@@ -57,14 +65,18 @@ def handle(id: str) -> str:
     return id[-_HANDLE_LENGTH:].lower()
 
 
+def with_handles(text: str) -> str:
+    """A sentence of ours for people, with handles instead of the ids in it. Paths and branches stay as they are."""
+    return _NAMED.sub(lambda match: handle(match.group()), text) if "_" in text else text
+
+
 def parse_id(prefix: str, text: str) -> str:
     """The id, or a part of one, in its canonical form: with the prefix, and in upper case."""
     head, mark, ulid = text.partition("_") if "_" in text else (prefix, "", text)
     ulid = ulid.upper()
     if head.lower() != prefix:
         raise InvalidId(f"{text!r} is not a {prefix} id", hint=f"a {prefix} id begins with {prefix}_")
-    begins = bool(mark) or len(ulid) == _ULID_LENGTH
-    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (begins and ulid[:1] > "7"):
+    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (len(ulid) == _ULID_LENGTH and ulid[:1] > "7"):
         raise InvalidId(
             f"{text!r} is not a {prefix} id",
             hint=f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U",
@@ -74,22 +86,43 @@ def parse_id(prefix: str, text: str) -> str:
     return f"{prefix}_{ulid}"
 
 
-def resolve_id(prefix: str, text: str, lookup: Callable[[str, str, str], Sequence[str]]) -> str:
-    """The one existing id that the text names, by its beginning or else by its end.
+def resolve_id(
+    prefix: str,
+    text: str,
+    lookup: Callable[[str, str, str], Sequence[str]],
+    describe: Callable[[str], str] | None = None,
+) -> str:
+    """The one existing id that the text names, by its beginning or its end, with the prefix or without.
 
-    `lookup(low, high, ending)` gives up to two ids between the bounds with that ending.
+    `lookup(low, high, ending)` gives up to two ids between the bounds with that ending; `describe(id)` says what it
+    names, so that people can tell two of them apart.
     """
     wanted = parse_id(prefix, text)
-    ids = lookup(wanted, wanted + "~", "")
-    if not ids and "_" not in text:
-        ids = lookup(f"{prefix}_", f"{prefix}_~", wanted.removeprefix(f"{prefix}_"))
+    part = wanted.removeprefix(f"{prefix}_")
+    if len(part) == _ULID_LENGTH:
+        ids = list(lookup(wanted, wanted + "~", ""))
+    else:
+        begun = lookup(wanted, wanted + "~", "")
+        ended = lookup(f"{prefix}_", f"{prefix}_~", part) if len(part) >= _SHORTEST_PART else ()
+        ids = list(dict.fromkeys((*ended, *begun)))
     if not ids:
         raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` shows what there is")
     if len(ids) > 1:
-        raise AmbiguousId(f"{text} fits more than one: {', '.join(ids)}")
+        about = [one_line(describe(one), _DESCRIBED) if describe else "" for one in ids]
+        listed = [f"- {ending}  {words}".rstrip() for ending, words in zip(_endings(ids), about, strict=True)]
+        kind = _KINDS.get(prefix, prefix)
+        raise AmbiguousId("\n".join([f"{text} fits more than one {kind}:", *listed]))
     return ids[0]
 
 
+def _endings(ids: Sequence[str]) -> list[str]:
+    """The shortest endings of some ids that differ, at least as long as a handle."""
+    lengths = range(_HANDLE_LENGTH, _ULID_LENGTH + 1)
+    length = next((length for length in lengths if len({one[-length:] for one in ids}) == len(ids)), _ULID_LENGTH)
+    return [one[-length:].lower() for one in ids]
+
+
+_KINDS = {LEARNING: "learning", MESSAGE: "message", MERGE: "merge"}
 _NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}
 
 

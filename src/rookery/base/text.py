@@ -81,3 +81,8 @@ def one_line(text: str, width: int = 0) -> str:
 def plural(count: int, noun: str, many: str = "") -> str:
     """`1 task`, `2 tasks`; `many` is for nouns that take no s."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def in_words(state: str) -> str:
+    """A state as people read it: `IN_PROGRESS` is `in progress`."""
+    return state.lower().replace("_", " ")

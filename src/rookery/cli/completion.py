@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rookery.base.errors import RookError
+from rookery.base.ids import handle
 from rookery.base.record import Record
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.cli.help import ABOUT, visible_groups
 from rookery.config.schema import keys
 from rookery.doctor.service import CATEGORIES
@@ -40,8 +41,11 @@ _WIDTH = 60
 class Candidate(Record):
     """A word that can stand at the cursor, and what it is."""
 
+    HIDDEN = ("id",)
     word: str
     about: str = ""
+    id: str = ""
+    """The whole id, where the word is a handle."""
 
 
 @op("completion", needs="project.read", view="plain.lines")
@@ -68,9 +72,30 @@ def complete(
     matches = [candidate for candidate in candidates if candidate.word.startswith(typed)]
     if matches or not typed:
         return matches
+    # An id may be typed whole or as `task_` and its handle, and a choice or handle in another case.
+    for way in (_whole_id, _prefixed_handle, _lower_case):
+        matches = [
+            candidate.replace(word=word)
+            for candidate in candidates
+            if (word := way(candidate)).lower().startswith(typed.lower())
+        ]
+        if matches:
+            return matches
     # A part of a title stands for its id, if no other title has it.
     titled = [candidate for candidate in candidates if typed.lower() in candidate.about.lower()]
     return titled if len(titled) == 1 else []
+
+
+def _whole_id(candidate: Candidate) -> str:
+    return candidate.id
+
+
+def _prefixed_handle(candidate: Candidate) -> str:
+    return candidate.id.partition("_")[0] + "_" + candidate.word if candidate.id else ""
+
+
+def _lower_case(candidate: Candidate) -> str:
+    return candidate.word
 
 
 def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candidate]:
@@ -115,18 +140,22 @@ def _options(params: tuple[Param, ...]) -> Iterator[Candidate]:
 
 def _values(ctx: Context, param: Param) -> Iterator[Candidate]:
     if param.choices:
-        return map(Candidate, param.choices)
+        return map(Candidate, param.words)
     return iter(_NAMED[param.names](ctx) if param.names in _NAMED else ())
+
+
+def _named(id: str, about: str) -> Candidate:
+    return Candidate(handle(id), about, id)
 
 
 def _tasks(ctx: Context) -> list[Candidate]:
     views = tasks.list_tasks(ctx.db, Query(limit=_MOST), ctx.now())
-    return [Candidate(view.task.id, view.task.title) for view in views]
+    return [_named(view.task.id, view.task.title) for view in views]
 
 
 def _agents(ctx: Context) -> list[Candidate]:
     alive = sessions.sessions(ctx.db, alive=True)
-    about = {session.agent: f"{session.role}, {session.state}" for session in alive}
+    about = {session.agent: f"{session.role}, {in_words(session.state)}" for session in alive}
     about |= {name: "ended" for name in sessions.agent_names(ctx.db) if name not in about}
     return [Candidate(name, text) for name, text in about.items()][:_MOST]
 
@@ -146,16 +175,16 @@ def _inbox(ctx: Context) -> list[Candidate]:
 
 def _messages(ctx: Context) -> list[Candidate]:
     messages = mail.select(ctx.db, mail.Query(limit=_MOST))
-    return [Candidate(message.id, f"{message.sender}: {message.subject}") for message in messages]
+    return [_named(message.id, f"{message.sender}: {message.subject}") for message in messages]
 
 
 def _merges(ctx: Context) -> list[Candidate]:
     entries = merges.select(ctx.db, limit=_MOST)
-    return [Candidate(entry.id, f"{entry.branch}, {entry.state}") for entry in entries] + _agents(ctx)
+    return [_named(entry.id, f"{entry.branch}, {in_words(entry.state)}") for entry in entries] + _agents(ctx)
 
 
 def _learnings(ctx: Context) -> list[Candidate]:
-    return [Candidate(learning.id, learning.content) for learning in task_store.recent_learnings(ctx.db, _MOST)]
+    return [_named(learning.id, learning.content) for learning in task_store.recent_learnings(ctx.db, _MOST)]
 
 
 _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
@@ -168,7 +197,7 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.MERGES: _merges,
     operation.LEARNINGS: _learnings,
     operation.MAIL_GROUPS: lambda ctx: list(map(Candidate, mail.group_names(ctx.db))),
-    operation.RUNS: lambda ctx: [Candidate(run.id, run.title) for run in sessions.runs(ctx.db)],
+    operation.RUNS: lambda ctx: [_named(run.id, run.title) for run in sessions.runs(ctx.db)],
     operation.ROLES: lambda ctx: [Candidate(role.name, role.purpose) for role in list_roles(ctx.root)],
     operation.SETTINGS: lambda _ctx: [Candidate(name, key.documentation) for name, key in keys().items()],
     operation.GATES: lambda ctx: [Candidate(gate.name, gate.run) for gate in ctx.config.gates],

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rookery.base.clock import time_of_day, when
 from rookery.base.ids import handle
 from rookery.base.record import Record
 from rookery.base.text import one_line, visible
+from rookery.config.environ import now, time_zone
 
 SHORT = 12
 """How many characters of a commit are shown."""
@@ -62,8 +64,9 @@ class Fields(Block):
 class Table(Block):
     """Rows under headings, or what `empty` says if there are none.
 
-    The `stretch` column takes what room is left, and is cut there. On a terminal that is too narrow, the columns in
-    `under` go to a line of their own under each row.
+    On a narrow terminal the `stretch` column, which is the last one unless it says otherwise, goes on in further lines
+    under itself, and so do long names. Nothing is cut. The columns in `under`
+    go to a line of their own under each row then.
     """
 
     headings: Sequence[str]
@@ -99,6 +102,16 @@ def short(commit: str | None) -> Span:
 def named(id: str | None) -> Span:
     """An id as people see it."""
     return handle(id or ""), "id"
+
+
+def moment(at: str | None) -> str:
+    """A recorded time as people see it: relative while it is recent, else in their time zone."""
+    return when(at, now(), time_zone()) if at else ""
+
+
+def clock(at: str) -> str:
+    """A recorded time of a line of a log, in the time zone of the reader."""
+    return time_of_day(at, now(), time_zone())
 
 
 def some(paths: Sequence[str], most: int) -> str:

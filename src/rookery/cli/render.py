@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from rookery.base.call import stderr, stdout
+from rookery.base.ids import with_handles
 from rookery.base.record import words_of
 from rookery.base.text import visible
 from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, unstyled
@@ -42,23 +43,28 @@ def print_error(message: str, hint: str, *, no_color: bool) -> None:
     """Say on standard error what is wrong and what to do."""
     fancy = stderr().isatty() and not no_color
     red, dim, end = ("\033[31m", "\033[2m", "\033[0m") if fancy else ("", "", "")
-    shown = f"{red}error:{end} {visible(message)}\n" + (f"{dim}hint:{end} {visible(hint)}\n" if hint else "")
-    stderr().buffer.write(shown.encode(errors="backslashreplace"))
+    reason, advice = visible(with_handles(message)), visible(with_handles(hint))
+    lines = f"{red}error:{end} {reason}\n" + (f"{dim}hint:{end} {advice}\n" if hint else "")
+    stderr().buffer.write(lines.encode(errors="backslashreplace"))
     stderr().flush()
 
 
 def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
-    shown = [_or_note(block) for block in blocks]
-    out = stdout()
+    out, blocks = stdout(), shown(blocks)
     if out.isatty():
         from rookery.cli.rich_output import draw  # rich takes 25 ms to import
 
-        draw(shown, no_color=no_color)
+        draw(blocks, no_color=no_color)
     else:
-        for row in (row for block in shown for row in plain(block)):
+        for row in (row for block in blocks for row in plain(block)):
             out.buffer.write(row.rstrip().encode(errors="backslashreplace") + b"\n")
     out.flush()
+
+
+def shown(blocks: Iterable[Block]) -> list[Block]:
+    """What is printed of blocks: a table without rows says so instead."""
+    return [_or_note(block) for block in blocks]
 
 
 def _or_note(block: Block) -> Block:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Self, TextIO
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
@@ -21,7 +20,10 @@ from rich.tree import Tree as RichTree
 from rookery.base.call import current, stderr, stdout
 from rookery.cli.document import STYLES, Block, Cell, Fields, Paragraph, Table, Tree, spans, unstyled
 
-_LEAST_WIDTH = 12
+_GAP = 2
+_LEAST_TEXT = 24
+_LEAST_WIDTH = 14
+"""Narrower than the longest state no column gets, so that only names, branches and the like are folded."""
 _INDENT = " " * 4
 
 
@@ -43,14 +45,11 @@ def _draw(console: Console, blocks: Iterable[Block]) -> None:
                 for name, value in rows:
                     grid.add_row(name, _text(value))
                 console.print(grid)
-            case Table(under=under) if under and _least_width(block) > console.width:
-                for text in _two_lines(block, console.width):
-                    console.print(text)
-            case Table() if _least_width(block) > console.width:
-                for row in (block.headings, *block.rows):
-                    console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
+            case Table(under=under) if under and _natural_width(block) > console.width:
+                for renderable in _two_lines(block, console.width):
+                    console.print(renderable)
             case Table():
-                console.print(_table(block, console.width))
+                _draw_table(console, block)
             case Tree():
                 console.print(_tree(block))
 
@@ -96,32 +95,49 @@ def open_console(file: TextIO, **more: Any) -> Console:
     return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 
-def _table(block: Table, width: int) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
-    yielding, widths = _widths(block)
-    room = width - _least_width(block) + min(widths[yielding], _LEAST_WIDTH)  # rich would take it from the last column
-    for number, heading in enumerate(block.headings):
-        if number == yielding:
-            least = min(widths[number], _LEAST_WIDTH)
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=least, max_width=max(least, room))
-        else:
-            table.add_column(heading, no_wrap=True, overflow="fold", min_width=widths[number])
+def _draw_table(console: Console, block: Table) -> None:
+    """A table that keeps all of its columns: the long ones go on in the next line, under themselves."""
+    widths = _fit(block, console.width)
+    if widths is None:
+        for row in (block.headings, *block.rows):
+            console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
+        return
+    table = RichTable(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
+    for heading, width in zip(block.headings, widths, strict=True):
+        table.add_column(heading, width=width, overflow="fold")
     for row in block.rows:
         table.add_row(*(_text(cell) for cell in row))
-    return table
+    console.print(table)
 
 
-def _least_width(block: Table) -> int:
-    """How many columns a table takes at least, with a space at both ends and three between two columns."""
-    yielding, widths = _widths(block)
-    return sum(widths) - max(0, widths[yielding] - _LEAST_WIDTH) + 3 * len(widths) - 1
+def _natural_width(block: Table) -> int:
+    """How wide a table is if nothing is folded."""
+    return sum(_widths(block)) + _GAP * (len(block.headings) - 1)
 
 
-def _widths(block: Table) -> tuple[int, list[int]]:
-    """The column that gives way on a narrow terminal, and how wide each would be; rich would cut a little of each."""
-    cells = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
-    widths = [max(map(cell_len, column)) for column in cells]
-    return block.stretch if block.stretch >= 0 else widths.index(max(widths)), widths
+def _widths(block: Table) -> list[int]:
+    columns = zip(block.headings, *([unstyled(cell) for cell in row] for row in block.rows), strict=True)
+    return [max(map(cell_len, column)) for column in columns]
+
+
+def _fit(block: Table, room: int) -> list[int] | None:
+    """How wide each column is, so that all fit; None if they cannot.
+
+    First the text gives way, down to a width at which it can still be read, then the widest of the others.
+    """
+    widths = _widths(block)
+    text = block.stretch if block.stretch >= 0 else len(widths) - 1
+    missing = sum(widths) + _GAP * (len(widths) - 1) - room
+    if missing > 0:
+        taken = max(0, min(missing, widths[text] - _LEAST_TEXT))
+        widths[text] -= taken
+        missing -= taken
+    for _ in range(missing):
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= _LEAST_WIDTH:
+            return None
+        widths[widest] -= 1
+    return widths
 
 
 def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
@@ -136,28 +152,23 @@ def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
     return Text("\n").join(lines)
 
 
-def _two_lines(block: Table, width: int) -> Iterator[Text]:
-    """A table that is too wide: aligned columns, and under each row those that go there; the stretch column is cut."""
+def _two_lines(block: Table, width: int) -> Iterator[Text | Padding]:
+    """A table that is too wide: aligned columns, and under each row those that go there."""
     upper = [column for column in range(len(block.headings)) if column not in block.under]
     rows = [[_text(row[column]) for column in upper] for row in (block.headings, *block.rows)]
     widths = [max(row[column].cell_len for row in rows) for column in range(len(upper))]
     for number, cells in enumerate(rows):
         for cell, least in zip(cells[:-1], widths, strict=False):
             cell.pad_right(least - cell.cell_len)
-        line = Text("  ").join(cells)
+        line = Text(" " * _GAP).join(cells)
+        line.rstrip()
         line.stylize("bright_black" if number == 0 else "")
+        if line.cell_len > width:  # not even these fit beside each other
+            line = _wrapped([(block.headings, *block.rows)[number][column] for column in upper], width, "")
         yield line
         if number:
-            yield from _under(block, block.rows[number - 1], width)
-
-
-def _under(block: Table, row: Sequence[Cell], width: int) -> Iterator[Text]:
-    cells = {column: cell for column in block.under if (cell := _text(row[column]))}
-    if block.stretch in cells:
-        others = sum(cell.cell_len + 2 for column, cell in cells.items() if column != block.stretch)
-        cells[block.stretch].truncate(max(_LEAST_WIDTH, width - len(_INDENT) - others), overflow="ellipsis")
-    if cells:
-        yield Text(_INDENT) + Text("  ").join(cells.values())
+            under = [_text(block.rows[number - 1][column]) for column in block.under]
+            yield Padding(Text(" " * _GAP).join(cell for cell in under if cell), (0, 0, 0, len(_INDENT)))
 
 
 def _tree(block: Tree) -> RichTree:

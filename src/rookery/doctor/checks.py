@@ -5,10 +5,11 @@ from __future__ import annotations
 import compileall
 import importlib.util
 import os
+import shutil
 import stat
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -17,14 +18,20 @@ import yaml
 
 import rookery
 from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
+from rookery.base.clock import is_future, stamp
 from rookery.base.errors import StorageFailed
 from rookery.config import layout
+from rookery.config.environ import now
 from rookery.config.project import PRIVATE
+from rookery.events.store import latest_time
+from rookery.ops.checks import open_for_checks
 
 _CATEGORY = "install"
 _PYTHON = (3, 11)
 _SQLITE = (3, 51, 3)
 _PACKAGES = ("apsw", "pydantic", "pyyaml", "rich")
+_LOW, _FULL = 1_000_000_000, 100_000_000
+"""So few free bytes are worth a warning, and so few an error."""
 _PYC_HEADER = "<4sL8s"
 _PACKAGE = os.path.dirname(os.path.abspath(rookery.__file__))
 
@@ -116,6 +123,34 @@ def check_permissions(place: Place) -> Iterator[Finding]:
     yield Finding(_CATEGORY, "permissions", WARNING, message, f"`chmod {PRIVATE:o} {folder}`", close)
 
 
+def check_disk(place: Place, usage: Callable[[str], tuple[int, int, int]] = shutil.disk_usage) -> Iterator[Finding]:
+    """There is room for worktrees and the database."""
+    folder = place.root or place.cwd
+    free = usage(folder)[2]
+    shown = f"{free / 1e9:.1f} GB are free at {folder}"
+    if free >= _LOW:
+        yield Finding(_CATEGORY, "disk", OK, shown)
+        return
+    status = ERROR if free < _FULL else WARNING
+    hint = "make room; `rook worktree clean --dry-run` shows worktrees that can be removed"
+    yield Finding(_CATEGORY, "disk", status, f"only {shown}", hint)
+
+
+def check_clock(place: Place) -> Iterator[Finding]:
+    """The clock is not behind what is recorded already: leases and deadlines are compared with it."""
+    with open_for_checks(place) as ctx:
+        if ctx is None:
+            return
+        latest, present = latest_time(ctx.db), now()
+    if not is_future(latest, present):
+        yield Finding(_CATEGORY, "clock", OK, f"it is {stamp(present)}")
+        return
+    message = f"the clock says {stamp(present)}, but something was recorded at {stamp(latest)}: it was set back"
+    yield Finding(
+        _CATEGORY, "clock", WARNING, message, "set the clock (`timedatectl` shows whether it is synchronised)"
+    )
+
+
 def _compile(package: str, count: int) -> str:
     if not compileall.compile_dir(package, quiet=2):
         raise StorageFailed(f"not every module under {package} could be compiled")
@@ -129,4 +164,6 @@ CHECKS: tuple[Check, ...] = (
     check_yaml_is_fast,
     check_bytecode,
     check_permissions,
+    check_disk,
+    check_clock,
 )

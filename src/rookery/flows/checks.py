@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.text import plural
 from rookery.flows import loop
 from rookery.flows.model import Action
 from rookery.ops.checks import open_for_checks
@@ -29,7 +30,7 @@ def check_loop(place: Place) -> Iterator[Finding]:
             partial(_do, place, action),
         )
     for action, failure in assessment.failures.items():
-        message = f"failed {failure.count} times: {failure.error}"
+        message = f"failed {plural(failure.count, 'time')}: {failure.error}"
         hint = "`rook loop explain` shows it, `rook loop run` tries again"
         yield Finding(_CATEGORY, action.title, WARNING, message, hint)
     if not assessment.plan.actions and not assessment.failures:

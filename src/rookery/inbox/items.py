@@ -69,7 +69,7 @@ def _question(asked: Asked) -> Item:
 
 
 def _crash(session: Broken) -> Item:
-    again = f" {handle(session.task_id)}" if session.task_id else ' "…"'
+    again = (f"rook sling {handle(session.task_id)}",) if session.task_id else ()
     return Item(
         key=key_of(model.CRASH, session.id),
         kind=model.CRASH,
@@ -78,7 +78,7 @@ def _crash(session: Broken) -> Item:
         about=_line(session.title),
         why=f"{session.outcome}: {_line(session.reason or 'no reason is known')}",
         since=session.ended_at,
-        commands=(f"rook sling{again}", f"rook inspect {session.agent}"),
+        commands=(f"rook resume {session.agent}", *again, f"rook inspect {session.agent}"),
         task_id=session.task_id,
     )
 
@@ -123,7 +123,9 @@ def _landing(entry: Stuck, base: str) -> Item:
     elif entry.kind == CONFLICT:
         kind, commands = model.CONFLICT, (f"rook merge resolve {short}", explain, cancel)
     elif entry.kind == GATE:
-        kind, commands = model.GATE, (retry, explain, cancel)
+        verb = "nudge" if entry.has_agent else "resume"
+        fix = (f'rook {verb} {entry.agent} "The gate fails: fix it."',) if entry.agent else ()
+        kind, commands = model.GATE, (*fix, retry, explain, cancel)
     elif entry.kind == BUSY:
         kind, commands = model.LANDING, (f"rook merge run{_into(entry.base, base)}", explain, cancel)
     elif entry.kind == OUTSIDE:
@@ -181,7 +183,7 @@ def _action(failure: GivenUp) -> Item:
 def _review(task: InReview) -> Item:
     short = handle(task.id)
     what = "the epic is done" if task.state == AWAITING_HUMAN_REVIEW else "handed in"
-    land = f"rook merge --branch {shlex.quote(task.branch)}" if task.branch else f"rook task complete {short}"
+    approve, show = f"rook review approve {short} --merge", f"rook review show {short}"
     return Item(
         key=key_of(model.REVIEW, task.id, task.commit or ""),
         kind=model.REVIEW,
@@ -190,7 +192,7 @@ def _review(task: InReview) -> Item:
         about=_line(task.title),
         why=f"{what}, and waits for your review",
         since=task.updated_at,
-        commands=(land, f"rook task get {short}"),
+        commands=(approve, show, f'rook review request-changes {short} "…"'),
         task_id=task.id,
     )
 

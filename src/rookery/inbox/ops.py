@@ -43,7 +43,7 @@ KeyArg = Annotated[
 ]
 
 
-@op("inbox", needs="inbox.read", view="inbox.listing")
+@op("inbox", needs="inbox.read", redraws=True, view="inbox.listing")
 def inbox(
     ctx: Context,
     *,

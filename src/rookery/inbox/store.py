@@ -71,6 +71,8 @@ class Stuck(Record):
     updated_at: str
     log: str | None
     title: str | None
+    has_agent: bool
+    """Its agent is alive."""
     is_open: bool
     """A person has its conflict open."""
 
@@ -139,7 +141,8 @@ def stuck(db: Database) -> list[Stuck]:
     """Branches that failed to land or wait for a person, but for those that their agent works on, and replaced ones."""
     rows = db.all(
         "SELECT e.id, e.branch, e.base, e.agent, e.task_id, e.state, e.kind, e.reason, e.attempts, e.updated_at, "
-        "e.log, t.title, EXISTS (SELECT 1 FROM open_conflicts c WHERE c.merge_id = e.id) "
+        "e.log, t.title, EXISTS (SELECT 1 FROM sessions s WHERE s.agent = e.agent AND s.state <> 'ended'), "
+        "EXISTS (SELECT 1 FROM open_conflicts c WHERE c.merge_id = e.id) "
         "FROM merges e LEFT JOIN tasks t ON t.id = e.task_id WHERE e.state IN ('failed', 'waiting') "
         "AND NOT EXISTS (SELECT 1 FROM merges n WHERE n.branch = e.branch AND n.base = e.base AND n.seq > e.seq) "
         "AND (t.id IS NULL OR (t.state NOT IN ('COMPLETED', 'CANCELLED') AND t.archived_at IS NULL)) "
@@ -147,7 +150,7 @@ def stuck(db: Database) -> list[Stuck]:
         "AND o.created_at > e.created_at) "
         f"AND NOT (e.state = 'failed' AND {_IS_WORKED_ON})"
     )
-    return [Stuck(*row).replace(is_open=bool(row[-1])) for row in rows]
+    return [Stuck(*row).replace(has_agent=bool(row[-2]), is_open=bool(row[-1])) for row in rows]
 
 
 def idle(db: Database) -> list[Idle]:

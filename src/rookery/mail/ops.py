@@ -320,9 +320,9 @@ def purge(
     *,
     older_than: Annotated[str | None, Doc("Only what is older, such as 30d.")] = None,
     agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this one sent or got.")] = None,
-    all: Annotated[bool, Doc("Also what was never read.")] = False,
+    all: Annotated[bool, Doc("Also what was never read, and questions that no one has answered.")] = False,
 ) -> Purged:
-    """Delete mail that was read. Only a person may, and it does not come back."""
+    """Delete mail that was read and waits for no answer. Only a person may, and it does not come back."""
     clock = ctx.clock()
     before = None if older_than is None else stamp(clock - parse_duration(older_than))
     if before is None and agent is None and not all:

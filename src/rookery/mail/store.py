@@ -38,9 +38,11 @@ UNANSWERED = (
     "AND a.sender = m.recipient AND a.seq > m.seq)"
 )
 """Of messages `m`, those that their recipient has not answered in their thread. Rookery itself waits for no answer."""
-_SETTLED = "EXISTS (SELECT 1 FROM inbox_marks k WHERE k.key = m.type || ':' || m.id AND k.until IS NULL)"
+_ACKNOWLEDGED = "EXISTS (SELECT 1 FROM inbox_marks k WHERE k.key = m.type || ':' || m.id AND k.until IS NULL)"
 """Of messages `m` to a person, those that the person has acknowledged without an answer."""
-_OPEN = f"{WANTS_ANSWER} AND {UNANSWERED} AND NOT {_SETTLED}"
+_OPEN = f"{WANTS_ANSWER} AND {UNANSWERED} AND NOT {_ACKNOWLEDGED}"
+_DONE = f"m.read_at IS NOT NULL AND NOT ({_OPEN})"
+"""Of messages `m`, those that are read and wait for no answer."""
 _PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
@@ -75,7 +77,8 @@ def insert(db: Database, message: Message) -> None:
 
 def resolve(db: Database, text: str) -> str:
     """The message id that the text names, whole or by a part of it."""
-    return resolve_id(MESSAGE, text, ids_between(db, "messages"))
+    lookup = ids_between(db, "messages")
+    return resolve_id(MESSAGE, text, lookup, lambda one: get(db, one).subject)
 
 
 def resolve_thread(db: Database, text: str) -> str:
@@ -189,10 +192,10 @@ def select(db: Database, query: Query) -> list[Message]:
 
 
 def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bool, actor: str, now: str) -> int:
-    """Delete messages, and return how many: only read ones unless `unread_too` is set."""
-    where, values = conditions({"created_at < ?": before, "? IN (sender, recipient)": agent})
-    where.append("TRUE" if unread_too else "read_at IS NOT NULL")
-    db.execute(f"DELETE FROM messages WHERE {' AND '.join(where)}", values)
+    """Delete messages, and return how many: unless `unread_too` is set, only what is read and waits for no answer."""
+    where, values = conditions({"m.created_at < ?": before, "? IN (m.sender, m.recipient)": agent})
+    where.append("TRUE" if unread_too else _DONE)
+    db.execute(f"DELETE FROM messages AS m WHERE {' AND '.join(where)}", values)
     count = db.changed
     if count:
         data = {"deleted": count, "before": before, "agent": agent, "unread_too": unread_too}
@@ -225,11 +228,7 @@ def _settled(before: str | None, busy: Collection[str], unread_too: bool) -> tup
     where += [f"m.sender NOT IN ({names})", f"m.recipient NOT IN ({names})"]
     values += [*busy, *busy]
     if not unread_too:
-        where += [
-            "m.read_at IS NOT NULL",
-            "(m.type NOT IN ('question', 'decision_gate') OR EXISTS (SELECT 1 FROM messages a "
-            "WHERE a.thread_id = m.thread_id AND a.seq > m.seq AND a.sender = m.recipient))",
-        ]
+        where.append(_DONE)
     return " AND ".join(where), values
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.base.text import plural
 from rookery.config import layout
+from rookery.config.environ import child_environ
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
+from rookery.environment.service import read_if_usable
 from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
 from rookery.merge.gates.gate_job import read_last_lines
@@ -40,6 +44,11 @@ from rookery.vcs.ref_names import bring_back
 _CATEGORY = "merge"
 _SHOWN_LINES = 10
 _MOST_LOST = 20
+_SHELL_WORDS = (
+    *("alias", "case", "cd", "command", "eval", "exec", "exit", "export", "for", "if", "read", "return", "set"),
+    *("test", "time", "trap", "ulimit", "umask", "unset", "until", "wait", "while"),
+)
+"""What the shell does itself."""
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
@@ -55,6 +64,8 @@ def check_merges(place: Place) -> Iterator[Finding]:
             merger = Merger(Context.at(place.root, db), "doctor")
         except RookError:
             return  # the checks of configuration and version control report it
+        yield _base(merger)
+        yield from _programs(merger)
         yield _git(merger)
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
@@ -70,6 +81,42 @@ def _gates(merger: Merger) -> Finding:
         return Finding(_CATEGORY, "gates", OK, gates)
     hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
     return Finding(_CATEGORY, "gates", WARNING, "no gate is set: everything that merges lands", hint)
+
+
+def _base(merger: Merger) -> Finding:
+    """The branch that work starts from and lands on is there."""
+    try:
+        return Finding(_CATEGORY, "base branch", OK, f"work lands on {merger.base()}")
+    except RookError as error:
+        named = merger.ctx.config.project.base
+        if not named or not merger.vcs.branches():
+            return Finding(_CATEGORY, "base branch", WARNING, error.message, error.hint)
+        message = f"project.base is {named}, and there is no such branch: nothing can be started or landed"
+        hint = f"set project.base in .rookery/config.yaml, or bring it back: `git branch {shlex.quote(named)} COMMIT`"
+        return Finding(_CATEGORY, "base branch", ERROR, message, hint)
+
+
+def _programs(merger: Merger) -> Iterator[Finding]:
+    """The program that each gate begins with can be started."""
+    root = merger.ctx.root
+    stored = read_if_usable(root)
+    path = (stored.variables.plain if stored is not None else child_environ()).get("PATH")
+    for gate in merger.ctx.config.gates:
+        program = _program_of(gate.run)
+        place = os.path.join(root, program) if "/" in program else program
+        if program and shutil.which(place, path=path) is None:
+            hint = "install it, or change the gate in .rookery/config.yaml; `rook doctor --gates` tries it"
+            message = f"{program} is not there, or cannot be executed: nothing can land"
+            # What is made by a setup command, or is part of another branch, is not in this checkout.
+            status = WARNING if "/" in program else ERROR
+            yield Finding(_CATEGORY, f"gate {gate.name}", status, message, hint)
+
+
+def _program_of(command: str) -> str:
+    """The program of a command that is simple; empty where a shell is needed to know it."""
+    first = command.split(maxsplit=1)[0] if command.strip() else ""
+    plain = first.replace("/", "").replace("-", "").replace("_", "").replace(".", "").replace("+", "")
+    return first if plain.isalnum() and first not in _SHELL_WORDS else ""
 
 
 def try_gates(place: Place, ctx: Context) -> Iterator[Finding]:
@@ -205,7 +252,9 @@ def _lost(merger: Merger) -> Iterator[Finding]:
     unknown = f"; of {len(report.unknown)} that is unknown, such as {report.unknown[0]}" if report.unknown else ""
     if not report.lost:
         count = report.looked_at - len(report.unknown)
-        yield Finding(_CATEGORY, "completed", OK, f"the work of {count} completed tasks is on its base{unknown}")
+        yield Finding(
+            _CATEGORY, "completed", OK, f"the base has the work of {plural(count, 'completed task')}{unknown}"
+        )
 
 
 def _settle(root: str, bases: list[str]) -> str:

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.lockfiles import lockfile_of
-from rookery.base.text import as_utf8
+from rookery.base.text import as_utf8, plural
 from rookery.merge import service, store
 from rookery.merge.landing import candidate
 from rookery.merge.landing.eligibility import Survey, protected_paths, why_refused
@@ -215,7 +215,7 @@ def _tier(merger: Merger, case: Case) -> tuple[str, str]:
     settled = mechanical.predict(merger, case) if MECHANICAL in allowed else set()
     left = [conflict.path for conflict in case.conflicts if conflict.path not in settled]
     if left:
-        reason = f"{len(left)} of {len(case.conflicts)} files need a decision: {', '.join(left[:3])}"
+        reason = f"a decision is needed in {len(left)} of {plural(len(case.conflicts), 'file')}: {', '.join(left[:3])}"
         return next((tier for tier in (AGENT, REIMAGINE) if tier in allowed), HUMAN), reason
     locks = [conflict.path for conflict in case.conflicts if lockfile_of(conflict.path) is not None]
     reason = f"lock files would be made again: {', '.join(locks)}" if locks else "rules settle every conflict"

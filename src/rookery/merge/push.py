@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rookery.base.call import confirm
 from rookery.base.errors import InvalidState, RookError
-from rookery.base.text import visible
+from rookery.base.text import plural, visible
 from rookery.config import steps
 from rookery.config.environ import HUMAN
 from rookery.config.loader import DEFAULT, ENVIRONMENT, FLAG, USER, load_config
@@ -166,7 +166,7 @@ def _agrees(merger: Merger, outcome: Outcome) -> bool:
 
 def commits(count: int) -> str:
     """So many commits, in words."""
-    return "1 commit" if count == 1 else f"{count} commits"
+    return plural(count, "commit")
 
 
 class _Bars:

@@ -120,7 +120,7 @@ class Run:
         landable = []
         for entry in entries:
             tip = tips.get(entry.branch)
-            refusal = why_refused(self.merger.ctx.db, entry.replace(tip=tip or entry.tip))
+            refusal = why_refused(self.merger.ctx.db, entry)
             if tip is None:
                 self.progress.fail(entry, GONE, f"there is no branch {entry.branch}")
             elif refusal:

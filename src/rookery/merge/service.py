@@ -89,7 +89,7 @@ def draft(
         requested_by=merger.actor,
         created_at=now,
         updated_at=now,
-        forced=force and bool(objection(merger.ctx.db, branch, task_id, tip)),
+        forced=force and bool(objection(merger.ctx.db, branch, task_id)),
         outside=() if outside is None else outside.files,
     )
 

@@ -38,7 +38,7 @@ _PLACE = f"{_PART}, CASE {_PART} WHEN 0 THEN seq WHEN 1 THEN priority + attempts
 
 def resolve(db: Database, text: str) -> str:
     """The id that the text names, whole or by a part of it."""
-    return resolve_id(MERGE, text, ids_between(db, "merges"))
+    return resolve_id(MERGE, text, ids_between(db, "merges"), lambda one: get(db, one).branch)
 
 
 def find(db: Database, merge_id: str) -> Entry | None:

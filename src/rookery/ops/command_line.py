@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -177,19 +177,26 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
     if param.kind == INTEGER:
         more["type"] = _whole_number
     if param.choices:
-        more["choices"] = param.choices
+        more |= {"type": partial(_choose, param), "metavar": f"{{{','.join(param.words)}}}"}
     if param.positional:
         if param.many:
             more["nargs"] = "+" if param.required else "*"
         elif not param.required:
             more["nargs"] = "?"
-        parser.add_argument(param.name, metavar=param.name.upper(), **more)
+        parser.add_argument(param.name, **{"metavar": param.name.upper()} | more)
         return
     if param.many:
         more |= {"action": "extend", "nargs": "+"} if greedy else {"action": "append"}
     if not param.choices:
         more["metavar"] = "N" if param.kind == INTEGER else param.name.split("_")[-1].upper()
     parser.add_argument(*names, dest=param.name, required=param.required, **more)
+
+
+def _choose(param: Param, text: str) -> str:
+    choice = param.choose(text)
+    if choice is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(param.words)}")
+    return choice
 
 
 def _whole_number(text: str) -> int:

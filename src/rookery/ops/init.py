@@ -28,7 +28,9 @@ from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.state_owner import check_state
 from rookery.vcs.backend import Vcs
+from rookery.vcs.checks import IDENTITY_HINT, identity_problem, missing_identity
 from rookery.vcs.detect import open_vcs
+from rookery.vcs.model import GIT
 from rookery.vcs.ref_names import AGENT_BRANCHES
 
 
@@ -212,6 +214,9 @@ def _notes(ctx: Context, root: str, vcs: Vcs | None) -> Iterator[str]:
     if os.path.realpath(ctx.cwd) != os.path.realpath(root):
         what = "the repository's main checkout" if vcs else "the project's root"
         yield f"you are in {ctx.cwd}; the project is at {root}, {what}"
+    missing = missing_identity(root) if vcs is not None and vcs.kind == GIT else []
+    if missing:
+        yield f"{identity_problem(missing)}; set them: {IDENTITY_HINT}"
 
 
 def _left(root: str, vcs: Vcs | None) -> Iterator[str]:

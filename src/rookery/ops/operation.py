@@ -89,7 +89,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The only values that are accepted."""
+    """The only values that are accepted; on the command line in any case, and with `-`, `_` or a space."""
 
     values: tuple[str, ...]
 
@@ -136,6 +136,16 @@ class Param(Record):
     def flag(self) -> str:
         """How it is written on the command line."""
         return self.name if self.positional else "--" + self.name.replace("_", "-")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The choices as people type them: `in-progress` for `IN_PROGRESS`."""
+        return tuple(choice.lower().replace("_", "-") if choice.isupper() else choice for choice in self.choices)
+
+    def choose(self, text: str) -> str | None:
+        """The choice that a text means; None if it is no choice."""
+        plain = _plain(text)
+        return next((choice for choice in self.choices if _plain(choice) == plain), None)
 
     @property
     def long_text(self) -> bool:
@@ -271,6 +281,10 @@ def _param(declared: inspect.Parameter, hint: Any) -> Param:
         {PLACES: TASKS, MOVES: TASKS}.get(names.kind, names.kind) if names else "",
         marks,
     )
+
+
+def _plain(choice: str) -> str:
+    return choice.lower().replace("-", "_").replace(" ", "_")
 
 
 def _extras(hint: Any) -> tuple[Any, ...]:

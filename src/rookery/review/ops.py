@@ -47,7 +47,10 @@ def approve(
     *,
     merge: Annotated[bool, Doc("Also land it at once. Only for people.")] = False,
 ) -> Decided:
-    """Approve work that was handed in, as its branch is now. A commit after that has to be approved again."""
+    """Approve work that was handed in, as its branch is now.
+
+    After another commit it has to be approved again before `rook merge --all` lands it.
+    """
     if merge and ctx.actor != HUMAN:
         raise Refused("only a person may approve and land at once", hint="leave --merge out")
     decision = service.Decision(ctx, task, "approve", check_text("the comment", comment or ""))

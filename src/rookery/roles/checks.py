@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, Check, Finding, Place
+from rookery.base.text import plural
 from rookery.roles.catalog import broken_roles, list_roles
 
 _CATEGORY = "roles"
@@ -24,7 +25,7 @@ def check_roles(place: Place) -> Iterator[Finding]:
         owners = " and ".join(role.name for role in roles if name in (role.name, *role.aliases))
         yield Finding(_CATEGORY, "names", ERROR, f"{name} is a name of {owners}", "change the aliases of one of them")
     if not broken and not shared:
-        yield Finding(_CATEGORY, "files", OK, f"{len(roles)} roles can be used")
+        yield Finding(_CATEGORY, "files", OK, f"{plural(len(roles), 'valid role')}")
 
 
 CHECKS: tuple[Check, ...] = (check_roles,)

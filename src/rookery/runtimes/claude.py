@@ -13,6 +13,7 @@ from typing import Any
 
 from rookery.runtimes import model
 from rookery.runtimes.claude_folder import HOOK_FILE, LOGINS, folder_of, read_login, settings_name, settings_path
+from rookery.runtimes.claude_folder import find_login as find_login
 from rookery.runtimes.claude_folder import prepare as prepare
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line

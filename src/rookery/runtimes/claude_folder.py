@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from rookery.base.clock import stamp
 from rookery.base.draft import write_whole
-from rookery.config.environ import child_environ
+from rookery.config.environ import child_environ, now
 from rookery.config.project import make_state_folders
 from rookery.runtimes.hooks import HOOKS, MODULE, Hook, hook_command, hook_file
-from rookery.runtimes.model import HEADLESS, MODES, Launch
+from rookery.runtimes.model import HEADLESS, MODES, Launch, Login
 
 PERSONAL_SETTINGS = os.path.join(".claude", "settings.local.json")
 """In a checkout: the settings of one person's own program, which are not committed."""
@@ -26,6 +28,7 @@ LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
 )
+_LOG_IN = "run `claude` and then /login, or set ANTHROPIC_API_KEY and run `rook env refresh`"
 _KEY_END = 20
 """The program remembers an approved key by so many characters at its end."""
 
@@ -109,6 +112,30 @@ def read_login(launch: Launch) -> dict[str, str]:
     login = _read(os.path.join(own, ".credentials.json")).get("claudeAiOauth")
     token = login.get("accessToken") if isinstance(login, dict) else None
     return {"CLAUDE_CODE_OAUTH_TOKEN": token} if isinstance(token, str) and token else {}
+
+
+def find_login(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Login:
+    """Whether agents will be logged in: by a variable, or by the user's own login that they share."""
+    env = {**environ, **settings.get("env", {})}
+    named = next((name for name in LOGINS if env.get(name)), None)
+    if named is not None:
+        return Login(True, f"by {named}")
+    if not settings.get("share_login", True):
+        return Login(None, "unknown: claude.share_login is off, and no variable names a login", _LOG_IN)
+    own = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME", ""), ".claude")
+    path = os.path.join(own, ".credentials.json")
+    if not os.path.exists(path):
+        if sys.platform == "darwin":
+            return Login(None, "unknown: its login is in the keychain, or there is none", _LOG_IN)
+        return Login(False, f"it is not logged in: there is no {path}, and no variable such as {LOGINS[0]}", _LOG_IN)
+    login = _read(path).get("claudeAiOauth")
+    if not isinstance(login, dict) or not login.get("accessToken"):
+        return Login(False, f"it is not logged in: {path} has no token", _LOG_IN)
+    expires = login.get("expiresAt")
+    if isinstance(expires, int | float) and expires / 1000 < now():
+        message = f"the login in {path} ended at {stamp(expires / 1000)}, and agents cannot renew it"
+        return Login(False, message, "run `claude` once, which renews it, or `claude` and then /login")
+    return Login(True, f"by {path}")
 
 
 def _environ(launch: Launch) -> dict[str, str]:

@@ -80,6 +80,16 @@ class TurnEvent(Record):
     data: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Login(Record):
+    """Whether a program can reach its model, as far as files and variables show it."""
+
+    is_valid: bool | None
+    """None if that cannot be known without asking the model."""
+    message: str
+    hint: str = ""
+
+
 def require_program(program: str, path: str | None, hint: str) -> None:
     """Raise ProgramFailed, with the hint, if the program cannot be started by this PATH."""
     if shutil.which(program, path=path) is None:
@@ -105,6 +115,9 @@ class Runtime(Protocol):
 
     def check_installed(self, settings: Mapping[str, Any], path: str | None = None) -> None:
         """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started by this PATH."""
+
+    def find_login(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> Login | None:
+        """Whether its agents will be logged in, in this environment; None for a program that needs no login."""
 
     def prepare(self, launch: Launch) -> None:
         """Write what the program needs into the session's folder; safe to repeat."""

@@ -52,6 +52,10 @@ def check_installed(settings: Mapping[str, Any], path: str | None = None) -> Non
     require_program(settings.get("program") or sys.executable, path, hint)
 
 
+def find_login(settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """It reaches no model."""
+
+
 def prepare(launch: Launch) -> None:
     """Make the session's folder, and check the script that the configuration names: a mistake ends the sling."""
     make_state_folders(launch.folder)

@@ -77,7 +77,7 @@ def _bounded(value: Any) -> Any:
     """Cut long texts, so that one `cat` of a big file does not fill the disk."""
     if isinstance(value, str):
         value = value.encode(errors="replace").decode()  # JSON can name halves of characters, which no database keeps
-        return value if len(value) <= LONGEST else value[:LONGEST] + f"… [{len(value) - LONGEST} more characters]"
+        return value if len(value) <= LONGEST else value[:LONGEST] + f"… [{len(value) - LONGEST:,} more]"
     if isinstance(value, dict):
         return {_bounded(key): _bounded(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -262,7 +262,7 @@ def complete_run(db: Database, run: Run, *, actor: str, at: str) -> Run:
 
 def find_run(db: Database, text: str) -> Run:
     """The run that the text names, whole or by a part of it; raises NotFound, or why the text is no id."""
-    return run(db, resolve_id(RUN, text, ids_between(db, "runs")))
+    return run(db, resolve_id(RUN, text, ids_between(db, "runs"), lambda one: run(db, one).title))
 
 
 def run(db: Database, run_id: str) -> Run:

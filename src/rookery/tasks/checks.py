@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.text import in_words, plural
 from rookery.ops.checks import open_for_checks
 from rookery.tasks import store
 from rookery.tasks.history import agrees
@@ -19,7 +20,9 @@ def check_history(place: Place) -> Iterator[Finding]:
         if ctx is None:
             return
         if agrees(ctx.db):
-            yield Finding(_CATEGORY, "history", OK, f"the events lead to the state of {store.count(ctx.db)} tasks")
+            yield Finding(
+                _CATEGORY, "history", OK, f"the events lead to the state of {plural(store.count(ctx.db), 'task')}"
+            )
         else:
             yield Finding(
                 _CATEGORY,
@@ -41,7 +44,7 @@ def check_states(place: Place) -> Iterator[Finding]:
         yield Finding(_CATEGORY, "states", OK, "every task has what its state needs")
     for task_id, reason in wrong:
         hint = f"`rook task release {task_id}` or `rook task cancel {task_id}`"
-        if reason.startswith(f"is {APPROVED}"):
+        if reason.startswith(f"is {in_words(APPROVED)}"):
             hint = f"`rook task complete {task_id}` if it is done, else `rook task cancel {task_id}`"
         yield Finding(_CATEGORY, "states", WARNING, f"{task_id} {reason}", hint)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rookery.base.errors import InvalidState
-from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.ops.context import Context
 from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.tasks import store
@@ -48,19 +48,19 @@ def cleanup(
     if base is None:
         raise InvalidState("there is no base branch to compare with", hint="set project.base")
     branches = vcs.branches(AGENT_BRANCHES)
-    task_ids = {name: name.rpartition("/")[2] for name in branches}
-    tasks = store.get_many(ctx.db, [task_id for task_id in task_ids.values() if is_id(TASK, task_id)])
+    tasks = store.named_in(ctx.db, branches)
     checked_out = set(vcs.checkouts().values())
     undone = vcs.saved_refs(UNDONE_WORK)
     target = vcs.resolve(base)
     judged = []
     for name, tip in sorted(branches.items()):
-        task = tasks.get(task_ids[name])
+        # Where two tasks share a handle, one that is not finished keeps the branch.
+        task = min(tasks[name], key=lambda task: (task.is_finished, task.branch != name), default=None)
         verdict, reason = "removable", f"{base} contains it"
         if undone_name(name) in undone:
             verdict, reason = "kept", "its landing was undone"
         elif task is not None and not task.is_finished:
-            verdict, reason = "kept", f"its task is {task.state}"
+            verdict, reason = "kept", f"its task is {in_words(task.state)}"
         elif name in checked_out:
             verdict, reason = "kept", "it is checked out"
         elif not vcs.has_landed(tip, target, since=None if task is None else task.start_commit):

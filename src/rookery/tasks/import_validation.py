@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from rookery.base.clock import is_stamp
 from rookery.base.errors import RookError
 from rookery.base.ids import LEARNING, TASK, is_id
-from rookery.base.text import check_text, check_title
+from rookery.base.text import check_text, check_title, in_words
 from rookery.tasks.graph import BEGIN, FINISH
 from rookery.tasks.model import (
     FINISHED,
@@ -126,7 +126,9 @@ def _check_place(task: Task, blockers: list[str], placed: Placed, where: str) ->
     for ancestor in ancestors:
         state = placed[ancestor][1]
         is_closed = state in FINISHED and task.state not in FINISHED
-        _check(not is_closed, f"{where}.state", f"is {task.state} under {ancestor}, which is {state}")
+        _check(
+            not is_closed, f"{where}.state", f"is {in_words(task.state)} under {ancestor}, which is {in_words(state)}"
+        )
     for blocker in blockers:
         _check(blocker in placed, f"{where}.blocked_by", f"no task {blocker}")
         is_kin = blocker in ancestors or task.id in (_line(blocker, placed) or [])

@@ -11,7 +11,7 @@ from typing import Any
 
 from rookery.base.clock import seconds_of, stamp
 from rookery.base.errors import InvalidState
-from rookery.base.text import check_text
+from rookery.base.text import check_text, in_words
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.tasks import learnings, listing_store, store
@@ -57,7 +57,9 @@ def renew(db: Database, text: str, author: Author, *, lease: float, clock: float
     with db.write():
         task = store.find(db, text)
         if task.state != IN_PROGRESS:
-            raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
+            raise InvalidState(
+                f"{task.id} is {in_words(task.state)}, not claimed", hint="`rook task claim` takes a task"
+            )
         check_holder(task, author)
         return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
 
@@ -222,7 +224,7 @@ def archive(db: Database, text: str, author: Author) -> TaskView:
     with db.write():
         task = store.find(db, text)
         if not task.is_finished:
-            raise InvalidState(f"{task.id} is {task.state}", hint="complete or cancel it first")
+            raise InvalidState(f"{task.id} is {in_words(task.state)}", hint="complete or cancel it first")
         if task.archived_at is not None:
             raise InvalidState(f"{task.id} is archived already", hint=f"`rook task unarchive {task.id}` brings it back")
         return _set_archived(db, task, "task.archived", author, author.now)
@@ -272,7 +274,7 @@ def _open_blockers(db: Database, task: Task) -> dict[str, list[str]]:
 
 
 def _with_states(db: Database, ids: Iterable[str]) -> str:
-    return ", ".join(f"{task.id} ({task.state})" for task in store.get_many(db, ids).values())
+    return ", ".join(f"{task.id} ({in_words(task.state)})" for task in store.get_many(db, ids).values())
 
 
 def _finish(db: Database, task: Task, author: Author, cleared: Collection[str], **changes: Any) -> Task:

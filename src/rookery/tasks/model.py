@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.ids import handle
 from rookery.base.record import Record
+from rookery.base.text import in_words
 
 PENDING = "PENDING"
 IN_PROGRESS = "IN_PROGRESS"
@@ -347,9 +348,9 @@ def check_priority(priority: int) -> int:
 def contradiction(task: Task) -> str:
     """What the task lacks for the state that it is in, which no step of ours leads to; empty if it lacks nothing."""
     if task.state == IN_PROGRESS and task.assignee is None:
-        return f"is {IN_PROGRESS}, and no agent holds it"
+        return f"is {in_words(IN_PROGRESS)}, and no agent holds it"
     if task.state == APPROVED and task.branch is None:
-        return f"is {APPROVED}, and has no branch"
+        return f"is {in_words(APPROVED)}, and has no branch"
     return ""
 
 
@@ -357,7 +358,7 @@ def next_state(step: str, task: Task) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]
     if task.state not in sources:
-        raise InvalidState(f"cannot {step} {task.id}: it is {task.state}", hint=_hint_instead(step, task))
+        raise InvalidState(f"cannot {step} {task.id}: it is {in_words(task.state)}", hint=_hint_instead(step, task))
     return target
 
 

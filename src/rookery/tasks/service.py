@@ -10,7 +10,7 @@ from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.ids import TASK, new_id
 from rookery.base.page import Page
 from rookery.base.record import Record
-from rookery.base.text import check_text, check_title
+from rookery.base.text import check_text, check_title, in_words
 from rookery.db.database import Database
 from rookery.tasks import graph, listing_store, store
 from rookery.tasks.assembly import assemble, assemble_one
@@ -277,4 +277,4 @@ def _check_open(parent: Task) -> None:
     """Under finished work everything is finished."""
     if parent.is_finished or parent.archived_at is not None:
         state = "archived" if parent.archived_at is not None else parent.state
-        raise InvalidState(f"the parent {parent.id} is {state}", hint=f"`rook task reopen {parent.id}` first")
+        raise InvalidState(f"the parent {parent.id} is {in_words(state)}", hint=f"`rook task reopen {parent.id}` first")

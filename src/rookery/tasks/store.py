@@ -5,17 +5,19 @@ Only `take_step` changes a task's state, as the table of transitions allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.db.database import Database
 from rookery.db.dialect import best_matches, ids_between, in_chunks, marks, match_rows, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
+from rookery.vcs.ref_names import branch_names, task_ending
 
 COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.field_names())
 SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
@@ -23,6 +25,7 @@ SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _INDEX_EVERY = 256
+_HANDLE = 6
 """The search index takes in what has changed at every so many events; until then a search looks at that itself."""
 
 
@@ -36,12 +39,13 @@ class Author(Record):
 
 def resolve(db: Database, text: str) -> str:
     """The task id that the text names, whole or by a part of it."""
-    return resolve_id(TASK, text, ids_between(db, "tasks"))
+    return resolve_id(TASK, text, ids_between(db, "tasks"), lambda one: get(db, one).title)
 
 
 def resolve_learning(db: Database, text: str) -> str:
     """The learning id that the text names."""
-    return resolve_id(LEARNING, text, ids_between(db, "learnings"))
+    lookup = ids_between(db, "learnings")
+    return resolve_id(LEARNING, text, lookup, lambda one: get_learning(db, one).content)
 
 
 def find(db: Database, text: str) -> Task:
@@ -237,7 +241,7 @@ def _update(db: Database, task: Task, kind: str, data: dict[str, Any], author: A
         (*changes.values(), task.id, task.state, task.attempts),
     )
     if db.changed != 1:
-        raise InvalidState(f"{task.id} is no longer {task.state}", hint=f"`rook task get {task.id}` shows it")
+        raise InvalidState(f"{task.id} is no longer {in_words(task.state)}", hint=f"`rook task get {task.id}` shows it")
     _publish(db, kind, task.id, data, author)
     _index_now_and_then(db)
     return task.replace(**changes)
@@ -341,6 +345,29 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
 def of_branch(db: Database, branch: str) -> list[Task]:
     """The tasks whose current attempt has a branch, the newest first; usually one."""
     return [Task(*row) for row in db.all(f"{SELECT} WHERE t.branch = ? ORDER BY t.seq DESC", (branch,))]
+
+
+def branch_for(db: Database, agent: str, task: Task, is_taken: Callable[[str], bool] = lambda _branch: False) -> str:
+    """The branch for an agent's work on a task, which no other task has, or could have by its handle."""
+    names = branch_names(agent, task.id)
+    if task.branch in names:
+        return task.branch
+    for name in names:
+        sql = "SELECT count(*) FROM tasks WHERE id <> ? AND (id LIKE ? OR branch = ?)"
+        if not db.value(sql, (task.id, f"%{task_ending(name)}", name)) and not is_taken(name):
+            return name
+    return names[-1]
+
+
+def named_in(db: Database, branches: Iterable[str]) -> dict[str, list[Task]]:
+    """The tasks that agents' branches are named after, by branch; one, but for a handle that two tasks share."""
+    endings = {branch: task_ending(branch) for branch in branches}
+    sql = f"{SELECT} WHERE substr(t.id, -{_HANDLE}) IN (%s)"
+    tasks = [Task(*row) for row in in_chunks(db, sql, {ending[-_HANDLE:] for ending in endings.values()})]
+    return {
+        branch: [task for task in tasks if task.id.endswith(ending) and len(ending) >= _HANDLE]
+        for branch, ending in endings.items()
+    }
 
 
 def completed_with(db: Database, commits: Iterable[str]) -> list[Task]:

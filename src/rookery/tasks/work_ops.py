@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Annotated
 
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.ops.context import Context
@@ -25,7 +25,7 @@ from rookery.tasks.store import Author
 from rookery.vcs.backend import Vcs
 from rookery.vcs.git.in_progress import check_free
 from rookery.vcs.model import DirtyCheckout, NothingToCommit
-from rookery.vcs.ref_names import branch_name
+from rookery.vcs.ref_names import branch_names
 
 ResultOption = Annotated[str | None, LONG_TEXT, Doc("What came out of it.")]
 LearningOption = Annotated[
@@ -57,7 +57,7 @@ def start(
     chosen = _find_startable(db, task, by)
     if checkout and not vcs.status().is_clean:
         raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
-    branch = branch_name(by.name, chosen.id)
+    branch = _branch_for(db, vcs, by.name, chosen)
     start_commit = _ensure_branch(vcs, branch, base or ctx.config.project.base, chosen)
     with db.write():
         chosen = _find_startable(db, chosen.id, by)
@@ -176,7 +176,9 @@ def _find_startable(db: Database, text: str, author: Author) -> Task:
     lifecycle.check_unblocked(db, task)
     for above in store.ancestors(db, task):
         if above.state not in ACTIVE:
-            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+            raise InvalidState(
+                f"{above.id} above it is {in_words(above.state)}", hint=f"`rook task reopen {above.id}` first"
+            )
     if store.has_unfinished_children(db, task.id):
         leaf = listing_store.next_ready(db, author.now, task)
         if leaf is None:
@@ -185,6 +187,12 @@ def _find_startable(db: Database, text: str, author: Author) -> Task:
     if task.is_held(author.now) and task.assignee != author.name:
         raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")
     return task
+
+
+def _branch_for(db: Database, vcs: Vcs, agent: str, task: Task) -> str:
+    """The task's branch; one with the whole id that was made before, and that another attempt has replaced, goes on."""
+    whole = branch_names(agent, task.id)[-1]
+    return whole if vcs.branch_tip(whole) is not None else store.branch_for(db, agent, task)
 
 
 def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
@@ -208,7 +216,7 @@ def _find_held(db: Database, here: str | None, by: Author) -> Task:
     if not held:
         raise InvalidInput(
             f"this checkout is on no task's branch, and {by.name} holds no task",
-            hint="name the task; `rook task list --state IN_PROGRESS` shows what is at work",
+            hint="name the task; `rook task list --state in-progress` shows the tasks that are in progress",
         )
     listed = "".join(f"\n- {task.id} {one_line(task.title, 60)}" for task in held[:_MOST_LISTED])
     more = f"\n- and {len(held) - _MOST_LISTED} more" if len(held) > _MOST_LISTED else ""

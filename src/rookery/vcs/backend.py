@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from rookery.base.errors import InvalidState
+from rookery.base.text import plural
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
@@ -242,4 +243,4 @@ class Vcs(Protocol):
         """Raise DirtyCheckout if anything here is not committed."""
         changes = self.status().changes
         if changes:
-            raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed", hint=hint)
+            raise DirtyCheckout(f"{plural(len(changes), 'uncommitted file')} in {self.root}", hint=hint)

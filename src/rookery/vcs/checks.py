@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
-from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.config.environ import now
+from rookery.base.errors import InvalidState, ProgramFailed, RookError
+from rookery.config import layout
+from rookery.config.environ import child_environ, now, read_environ
+from rookery.config.loader import load_config
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.pointers import store_folder
-from rookery.vcs.git.repository import git_version
+from rookery.vcs.git.repository import GitStore, git_version
 from rookery.vcs.jj.program import jj_version
-from rookery.vcs.model import JJ
+from rookery.vcs.model import EMAIL, JJ, NAME
 
 CATEGORY = "vcs"
 OLD_LOCK = 600.0
@@ -23,6 +26,12 @@ OLD_LOCK = 600.0
 
 _GIT = (2, 38)  # `git merge-tree --write-tree` came with it
 _JJ = (0, 38)  # templates that print a workspace's folder came with it
+_TIMEOUT = 30.0
+_SUBMODULE = "160000 "
+_OF_NEW_AGENTS = ("identity", "new submodules", "new lfs")
+_POINTER = b"version https://git-lfs"
+_IDENTITY = {"user.name": "GIT_AUTHOR_NAME", "user.email": "GIT_AUTHOR_EMAIL"}
+IDENTITY_HINT = '`git config --global user.name "YOUR NAME"` and `git config --global user.email YOU@EXAMPLE.COM`'
 
 
 def check_git(_place: Place) -> Iterator[Finding]:
@@ -61,6 +70,103 @@ def check_repository(place: Place) -> Iterator[Finding]:
     yield Finding(CATEGORY, "repository", OK, f"{repository[0]} repository at {repository[1]}")
 
 
+def check_identity(place: Place) -> Iterator[Finding]:
+    """Git knows the user's name and address; without them agents' commits get an invented author."""
+    repository = detect(place.root or place.cwd)
+    if repository is None or repository[0] == JJ:
+        return
+    try:
+        missing = missing_identity(repository[1])
+    except ProgramFailed:
+        return  # git's own check says so
+    if missing:
+        yield Finding(CATEGORY, "identity", WARNING, identity_problem(missing), IDENTITY_HINT)
+    else:
+        yield Finding(CATEGORY, "identity", OK, "git knows your name and address")
+
+
+def missing_identity(folder: str) -> list[str]:
+    """Which of the user's name and address git does not know in the repository."""
+    store, env = GitStore(folder, _TIMEOUT), child_environ()
+    return [key for key, name in _IDENTITY.items() if not env.get(name) and not store.ask("config", key)]
+
+
+def identity_problem(missing: list[str]) -> str:
+    """What follows from what is missing."""
+    return f"git has no {' and no '.join(missing)}: commits get the author {NAME} <{EMAIL}>"
+
+
+def check_contents(place: Place) -> Iterator[Finding]:
+    """The worktrees of agents have the files of submodules and of Git LFS, not empty folders and pointers."""
+    repository = detect(place.root or place.cwd)
+    if place.root is None or repository is None or repository[0] == JJ:
+        return
+    store = GitStore(repository[1], _TIMEOUT)
+    try:
+        if (store.ask("rev-parse", "--verify", "--quiet", "HEAD") or "") == "":
+            return
+        submodules = _entries(store.ask("ls-files", "-z", "--stage"))
+        stored = (store.ask("ls-files", "-z", "--", ":(attr:filter=lfs)") or "").split("\0")[:-1]
+    except ProgramFailed:
+        return  # git's own check says so
+    folder = layout.path(place.root, layout.WORKTREES)
+    worktrees = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for name in worktrees:
+        tree = os.path.join(folder, name)
+        empty = [path for path in submodules if os.path.isdir(tree) and not _has_files(os.path.join(tree, path))]
+        if empty:
+            message = f"{name}'s worktree lacks the files of the submodule{'s' * (len(empty) > 1)} {', '.join(empty)}"
+            hint = f"`git -C {shlex.quote(tree)} submodule update --init --recursive`"
+            yield Finding(CATEGORY, "submodules", WARNING, message, hint)
+        pointers = [path for path in stored if _is_pointer(os.path.join(tree, path))]
+        if pointers:
+            message = f"{name}'s worktree has only pointers to {len(pointers)} LFS files, such as {pointers[0]}"
+            hint = f"`git lfs install`, then `git -C {shlex.quote(tree)} lfs pull`"
+            yield Finding(CATEGORY, "lfs", WARNING, message, hint)
+    yield from _coming(store, place.root, submodules, stored)
+
+
+def problems_of_new_agents(root: str) -> Iterator[str]:
+    """What will be wrong with an agent that is started now, with a way out, a line each."""
+    for check in (check_identity, check_contents):
+        for finding in check(Place(root, root)):
+            if finding.status != OK and finding.name in _OF_NEW_AGENTS:
+                yield f"{finding.message}; {finding.hint}"
+
+
+def _coming(store: GitStore, root: str, submodules: list[str], stored: list[str]) -> Iterator[Finding]:
+    """What new worktrees will lack."""
+    try:
+        setup = load_config(root, read_environ(), {}).config.provision.setup
+    except RookError:
+        return  # the configuration's own check says so
+    if submodules and "submodule" not in setup:
+        message = f"new worktrees will lack the files of submodules: {', '.join(submodules)}"
+        hint = "set provision.setup to a command that begins with `git submodule update --init --recursive`"
+        yield Finding(CATEGORY, "new submodules", WARNING, message, hint)
+    if stored and not (store.ask("config", "filter.lfs.process") or store.ask("config", "filter.lfs.smudge")):
+        message = f"Git LFS is not set up: new worktrees will have pointers instead of {len(stored)} files"
+        yield Finding(CATEGORY, "new lfs", WARNING, message, "install git-lfs, then run `git lfs install`")
+
+
+def _entries(stages: str | None) -> list[str]:
+    """The submodules among the entries of an index."""
+    entries = [entry.partition("\t") for entry in (stages or "").split("\0") if entry.startswith(_SUBMODULE)]
+    return [path for _about, _tab, path in entries]
+
+
+def _has_files(folder: str) -> bool:
+    return os.path.isdir(folder) and bool(os.listdir(folder))
+
+
+def _is_pointer(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_POINTER)) == _POINTER
+    except OSError:
+        return False
+
+
 def check_locks(place: Place) -> Iterator[Finding]:
     """No git that died has left a lock on a checkout, a branch or the configuration."""
     repository = detect(place.root or place.cwd)
@@ -96,4 +202,4 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts if part.isdecimal())
 
 
-CHECKS = (check_git, check_jj, check_repository, check_locks)
+CHECKS = (check_git, check_jj, check_repository, check_identity, check_contents, check_locks)

@@ -10,7 +10,7 @@ from typing import Final
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
-from rookery.base.text import check_text
+from rookery.base.text import check_text, plural
 
 GIT: Final = "git"
 JJ = "jj"
@@ -38,7 +38,7 @@ class Conflicted(InvalidState):
 
 def in_conflict(paths: Sequence[str], hint: str) -> Conflicted:
     """The error for files that hold conflicts."""
-    return Conflicted(f"{len(paths)} files hold conflicts: {', '.join(map(repr, paths[:5]))}", hint=hint)
+    return Conflicted(f"conflicts in {plural(len(paths), 'file')}: {', '.join(map(repr, paths[:5]))}", hint=hint)
 
 
 class DirtyCheckout(InvalidState):

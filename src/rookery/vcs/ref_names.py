@@ -9,6 +9,8 @@ import hashlib
 import shlex
 from urllib.parse import quote
 
+from rookery.base.ids import handle
+
 HEADS = "refs/heads/"
 """Git's own beginning of a branch."""
 AGENT_BRANCHES = "rook/"
@@ -45,11 +47,23 @@ SNAPSHOTS = "snapshots/"
 
 _LONGEST = 200
 _SHORT = 8
+_LONGER = 12
+
+
+def branch_names(agent: str, task_id: str) -> tuple[str, ...]:
+    """What the branch of an agent's work on a task may be named: after its handle, else after a longer ending."""
+    endings = handle(task_id), task_id[-_LONGER:].lower(), task_id
+    return tuple(f"{AGENT_BRANCHES}{agent}/{ending}" for ending in endings)
 
 
 def branch_name(agent: str, task_id: str) -> str:
-    """The branch of an agent's work on a task."""
-    return f"{AGENT_BRANCHES}{agent}/{task_id}"
+    """The usual branch of an agent's work on a task."""
+    return branch_names(agent, task_id)[0]
+
+
+def task_ending(branch: str) -> str:
+    """The end of the id of the task that an agent's branch is named after, or the whole id."""
+    return branch.rpartition("/")[2].upper().replace("TASK_", "task_")
 
 
 def rescue_name(agent: str, now: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
@@ -259,7 +260,7 @@ class Cleaner(Remover):
             return "has changes that are not committed"
         count = inner.unpushed_commits()
         if count:
-            return f"has {count} commits that no remote has"
+            return f"has {plural(count, 'commit')} that no remote has"
         return "holds repositories of its own" if inner.inner_repositories() else ""
 
     def _needs_rescue(self, state: WorktreeState) -> bool:

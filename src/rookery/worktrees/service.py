@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
 from rookery.base.record import Record
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
 from rookery.config.project import make_state_folders
@@ -101,7 +102,8 @@ def create(ctx: Context, session: Session) -> None:
     changes = here.status().changes if was_there else ()
     if changes:
         raise WrongWorktree(
-            f"{path} was there already, and holds {len(changes)} changes", hint="`rook worktree clean` saves them"
+            f"{path} was there already, and holds {plural(len(changes), 'change')}",
+            hint="`rook worktree clean` saves them",
         )
 
 
@@ -248,10 +250,10 @@ def _why_kept(state: WorktreeState) -> str:
     if state.lock is not None:
         return "is locked"
     if not state.is_clean:
-        step = f" and a {state.step} under way" if state.step else ""
-        return f"holds {len(state.uncommitted) + len(state.untracked)} changes{step}"
+        step = f" and a {state.step} in progress" if state.step else ""
+        return f"holds {plural(len(state.uncommitted) + len(state.untracked), 'change')}{step}"
     if state.ignored:
-        return f"holds {len(state.ignored)} ignored files that Rookery did not create"
+        return f"holds {plural(len(state.ignored), 'ignored file')} that Rookery did not create"
     return "holds repositories of their own" if state.inner else ""
 
 

@@ -10,9 +10,11 @@ from rookery.agents.ops import Nudged
 from rookery.agents.several import Slung
 from rookery.agents.stop_ops import Stopped
 from rookery.base.clock import length, seconds_of
+from rookery.base.ids import with_handles
 from rookery.base.text import one_line, plural
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, named, some, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
+from rookery.merge.compare.service import Comparison
 from rookery.overview.metrics import Metric, Metrics, Summary
 from rookery.overview.service import Overview
 from rookery.sessions.model import (
@@ -47,7 +49,7 @@ _STATES: dict[str, Span] = {
     CRASHED: ("✕", "bad"),
     SUPERSEDED: ("⊘", "dim"),
 }
-_INBOX = "rook mail check"
+_INBOX = "rook inbox"
 _LAST_WIDTH = 36
 _REASON_WIDTH = 48
 _TEXT_WIDTH = 160
@@ -61,7 +63,7 @@ def slung(result: Slung, _values: dict[str, Any]) -> list[Block]:
         ((session.agent, "bold"), session.role, named(session.task_id or ""), session.branch)
         for session in result.agents
     ]
-    blocks: list[Block] = [Table(("agent", "role", "task", "branch"), rows, stretch=3)] if rows else []
+    blocks: list[Block] = [Table(("agent", "role", "task", "branch"), rows)] if rows else []
     for failure in result.failed:
         reason = text(failure.message, indent=2)
         blocks += [text(f"not started: {one_line(failure.task, 60)}", "bad"), reason]
@@ -70,24 +72,28 @@ def slung(result: Slung, _values: dict[str, Any]) -> list[Block]:
 
 
 def _one_slung(session: Session) -> list[Block]:
-    title = line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work")
+    title = line(("◐ ", "busy"), (session.agent, "title"), f" has started as {session.role}")
     fields: dict[str, Cell] = {
-        "task": (session.task_id, "id"),
-        "run": (session.run_id, "id"),
+        "task": named(session.task_id),
+        "run": named(session.run_id),
         "answers to": session.parent,
         "branch": session.branch,
         **({"starts from": session.settings.source} if session.settings.source else {}),
         "worktree": session.worktree,
         "runs on": f"{session.runtime}, {session.mode}",
     }
-    hint = text(f"`rook inspect {session.agent} --follow` shows what it does", "dim")
+    hint = text(f"Watch it with `rook inspect {session.agent} --follow`.", "dim")
     return [Paragraph([title]), Fields(fields, shows_empty=True), hint]
 
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped."""
     ended = [
-        line((session.agent, "title"), f" has ended: {session.outcome}" if session.outcome else f" is {session.state}")
+        line(
+            ("stopped ", "dim"),
+            (session.agent, "title"),
+            f": {session.outcome}" if session.outcome else f" is {session.state}",
+        )
         for session in result.ended
     ]
     if not ended:
@@ -111,12 +117,12 @@ def held(result: Held, _values: dict[str, Any]) -> list[Block]:
 
 def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
     """A reminder."""
-    return [text(f"{result.agent} was reminded ({result.message_id})")]
+    return [Paragraph([line(f"Reminded {result.agent} by message ", named(result.message_id), ".")])]
 
 
 def interrupted(result: Interrupted, _values: dict[str, Any]) -> list[Block]:
     """A turn that was asked to end."""
-    return [text(f"turn {result.turn} of {result.agent} is interrupted; it stays alive and waits for mail")]
+    return [text(f"Interrupted turn {result.turn} of {result.agent}. The agent waits for mail.")]
 
 
 def status(result: Overview, _values: dict[str, Any]) -> list[Block]:
@@ -237,9 +243,9 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterato
     session, agent = result.session, result.status
     fields: dict[str, Cell] = {
         "state": session.outcome or session.state,
-        "held": f"{session.hold.kind} by {session.hold.by} since {session.hold.at}" if session.hold else "",
-        "reason": one_line(session.reason or "", _TEXT_WIDTH),
-        "task": line((session.task_id, "id"), f"  {one_line(agent.task_title or '')}"),
+        "held": f"{session.hold.kind} by {session.hold.by} since {moment(session.hold.at)}" if session.hold else "",
+        "reason": with_handles(one_line(session.reason or "")),
+        "task": line(named(session.task_id), f"  {one_line(agent.task_title or '')}"),
         "answers to": session.parent,
         "agents": ", ".join(result.children),
         "branch": session.branch,
@@ -247,16 +253,16 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterato
         "files": ", ".join(session.settings.files),
         "runs on": f"{session.runtime}, {session.mode}, {session.model}, {session.profile}",
         "sandbox": session.settings.sandbox,
-        "cost": f"${agent.dollars:.4f} in {agent.turns} turns",
+        "cost": f"${agent.dollars:.4f} in {plural(agent.turns, 'turn')}",
     }
-    yield Paragraph([line((session.agent, "title"), f", a {session.role}")])
+    yield Paragraph([line((session.agent, "title"), f", {session.role}")])
     yield Fields(fields)
     if result.turns:
         turns = [
-            (turn.number, turn.cause, turn.state, turn.started_at, one_line(turn.last_words or "", 60))
+            (turn.number, turn.cause, turn.state, moment(turn.started_at), one_line(turn.last_words or ""))
             for turn in result.turns
         ]
-        yield Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4)
+        yield Table(("turn", "cause", "state", "started", "last output"), turns)
     if result.screen:
         yield text("screen" if session.is_alive else "last screen", "dim")
         yield text(result.screen.rstrip(), indent=2)
@@ -280,8 +286,8 @@ def metrics(result: Metrics, _values: dict[str, Any]) -> list[Block]:
             f"{session.tokens:,}",
             f"${session.dollars:.2f}",
             session.parent,
-            session.started_at[:16].replace("T", " "),
-            session.ended_at and session.ended_at[:16].replace("T", " "),
+            moment(session.started_at),
+            moment(session.ended_at) if session.ended_at else "",
         )
         for session in result.sessions
     ]
@@ -315,23 +321,45 @@ def _counts(counts: dict[str, int]) -> str:
 def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]:
     """Roles, and their living agents."""
     rows = [
-        ((role.role, "bold"), ", ".join(role.alive) or "-", role.profile, role.writes, role.purpose) for role in roles
+        ((role.role, "bold"), ", ".join(role.alive) or "-", role.profile, role.writes, one_line(role.purpose))
+        for role in roles
     ]
-    return [Table(("role", "alive", "profile", "writes", "purpose"), rows, stretch=4, empty="No such agents.")]
+    return [Table(("role", "alive", "profile", "writes", "purpose"), rows, empty="No such agents.")]
 
 
 def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
     """An agent over all its sessions."""
     fields: dict[str, Cell] = {
         "roles": ", ".join(agent.roles),
-        "sessions": f"{agent.sessions}, {agent.completed} of them completed",
-        "first seen": agent.first_seen,
-        "last seen": agent.last_seen,
+        "sessions": f"{agent.sessions} ({agent.completed} completed)",
+        "first seen": moment(agent.first_seen),
+        "last seen": moment(agent.last_seen),
         "works in": ", ".join(agent.domains),
     }
     recent = [
         (named(task["session_id"]), named(task["task_id"]), task["outcome"] or "alive", one_line(task["title"] or ""))
         for task in agent.recent_tasks
     ]
-    tasks = Table(("session", "task", "outcome", "title"), recent, stretch=3)
+    tasks = Table(("session", "task", "outcome", "title"), recent)
     return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]
+
+
+def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
+    """The attempts at a task side by side; the one whose branch is the task's is marked."""
+    rows = [
+        (
+            line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
+            attempt.state,
+            attempt.commits,
+            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
+            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
+            "; ".join(attempt.gates) or "-",
+            f"${attempt.dollars:.2f}",
+            attempt.turns,
+            length(attempt.seconds),
+        )
+        for attempt in result.attempts
+    ]
+    headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
+    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
+    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from rookery.cli.document import Block, Cell, Fields, text
+from rookery.base.text import plural
+from rookery.cli.document import Block, Cell, Fields, moment, text
 
 
 def status(result: Any, _values: dict[str, Any]) -> list[Block]:
     """Whether it runs, and how it is."""
     if result.stopped_pid is not None:
         if not result.running_turns:
-            return [text("The daemon has left; the next command starts another.")]
-        turns = "a turn is" if result.running_turns == 1 else f"{result.running_turns} turns are"
-        return [text(f"The daemon has left; as {turns} running, another one starts by itself in a moment.")]
+            return [text("The daemon has stopped. The next command starts another.")]
+        turns = plural(result.running_turns, "running turn")
+        return [text(f"The daemon has stopped. Another one starts in a moment for {turns}.")]
     if not result.is_running:
         return [text("No daemon is running; the next command starts one.")]
     state = ("running", "good") if result.answers else ("running, but does not answer", "bad")
     fields: dict[str, Cell] = {
         "daemon": state,
-        "process": f"{result.pid}, since {result.since}",
+        "process": f"{result.pid}, started {moment(result.since)}",
         "version": result.version,
         "socket": result.socket,
     }
@@ -27,7 +28,7 @@ def status(result: Any, _values: dict[str, Any]) -> list[Block]:
         fields |= {
             "memory": f"{result.resident_bytes / 1e6:.0f} MB",
             "threads": str(result.threads),
-            "limits": f"nice {result.nice}, {result.open_files_limit} open files",
+            "limits": f"nice {result.nice}, {plural(result.open_files_limit, 'open file')}",
             "cgroup": result.cgroup or "none",
         }
     return [Fields(fields | {"log": (result.log, "dim")}, shows_empty=True)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.base.check import Finding
+from rookery.base.ids import with_handles
 from rookery.cli.document import Block, Cell, Paragraph, line, text
 from rookery.doctor.bug_report import BugReport
 from rookery.doctor.service import Report
@@ -29,12 +30,12 @@ def findings(title: str, checks: Sequence[Finding]) -> Block:
     """Findings under a title, with what to do about them."""
     lines: list[Cell] = [(title, "bold")]
     for check in checks:
-        lines.append(line("  ", _MARKS[check.status], f" {check.name}: {check.message}"))
+        lines.append(line("  ", _MARKS[check.status], f" {check.name}: {with_handles(check.message)}"))
         lines += [(f"      | {row}", "dim") for row in check.output.splitlines()]
         if check.fixed:
-            lines.append((f"      repaired: {check.fixed}", "good"))
+            lines.append((f"      repaired: {with_handles(check.fixed)}", "good"))
         if check.hint and check.status != "ok":
-            lines.append((f"      {check.hint}", "dim"))
+            lines.append((f"      {with_handles(check.hint)}", "dim"))
     return Paragraph(lines)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, text
+from rookery.base.text import one_line, plural
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, moment, text
 from rookery.environment.ops import ProjectEnvironment, Variable
 from rookery.environment.service import Refreshed
 from rookery.ops.config import Explained, Setting
 
-_NAME, _VALUE = 30, 36
 _LINE = 78
 _STYLES = {"same": "dim", "changed": "busy", "missing": "bad", "added": "note", "removed": "bad"}
 
@@ -24,7 +23,7 @@ def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[B
         yield _wrapped(f"{environment.hint}.", "dim")
     else:
         author = f"{environment.by}, with `rook {environment.how}`"
-        yield Fields({"since": environment.at, "by": author}, shows_empty=True)
+        yield Fields({"recorded": moment(environment.at), "by": author}, shows_empty=True)
     yield text("plain values in", "dim")
     yield text(environment.path, indent=2)
     if environment.credentials_path:
@@ -38,12 +37,12 @@ def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[B
 def _row(variable: Variable) -> tuple[Cell, ...]:
     value: Cell
     if variable.length is not None:
-        value = (f"set, {variable.length} characters", "note")
+        value = (f"set, {plural(variable.length, 'character')}", "note")
     elif variable.value is None:
         value = ("not recorded", "dim")
     else:
-        value = one_line(variable.value, _VALUE) or "(empty)"
-    return (one_line(variable.name, _NAME), "bold"), value, (variable.shell, _STYLES[variable.shell])
+        value = one_line(variable.value) or "(empty)"
+    return (one_line(variable.name), "bold"), value, (variable.shell, _STYLES[variable.shell])
 
 
 def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
@@ -53,7 +52,7 @@ def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
     rows = [
         (
             (change.what, _STYLES[change.what]),
-            (one_line(change.name, _NAME), "bold"),
+            (one_line(change.name), "bold"),
             ("credential" if change.kind == "credential" else "", "note"),
         )
         for change in result.changes
@@ -88,5 +87,5 @@ def setting(explained: Explained, _values: dict[str, Any]) -> list[Block]:
         text(explained.key, "title"),
         text(explained.documentation, indent=2),
         Fields(fields),
-        Table(("layer", "says", "where"), layers),
+        Table(("layer", "value", "where"), layers),
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rookery.base.ids import with_handles
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Paragraph, line
+from rookery.cli.document import Block, Paragraph, clock, line
 from rookery.events.model import Event
 from rookery.status.activity import Activity
 
@@ -21,18 +22,18 @@ def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
     if isinstance(result, Activity):
         style = "bad" if result.is_error else ""
         shown = line(
-            (result.at[11:23], "dim"),
+            (clock(result.at), "dim"),
             (f"  {result.agent:<14}", "note"),
             (f" {result.kind:<15} ", style),
-            (one_line(result.text, _TEXT_WIDTH), style),
+            (with_handles(one_line(result.text, _TEXT_WIDTH)), style),
             (f"  {result.millis} ms" if result.millis else "", "dim"),
         )
-        why = [(one_line(row, _TEXT_WIDTH), "bad") for row in result.why.splitlines()]
+        why = [(with_handles(one_line(row, _TEXT_WIDTH)), "bad") for row in result.why.splitlines()]
         return [Paragraph([shown]), *([Paragraph(why, indent=_INDENT)] if why else [])]
     shown = line(
-        (result.at, "dim"),
+        (clock(result.at), "dim"),
         f"  {result.type:<18} ",
-        (result.subject, "id"),
+        (with_handles(result.subject), "id"),
         (f"  {result.actor}  ", "note"),
         (_detail(result.data), "dim"),
     )
@@ -50,4 +51,4 @@ def _detail(data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return with_handles(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

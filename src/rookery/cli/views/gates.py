@@ -28,7 +28,7 @@ def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:
     """The last lines of those that did not pass, and where the rest is."""
     for run in gate_runs:
         if not run.is_ok:
-            yield text(f"The last lines of {run.name}:" if run.last_lines else f"{run.name} printed nothing.", "bold")
+            yield text(f"Last lines of {run.name}:" if run.last_lines else f"{run.name} printed nothing.", "bold")
             if run.last_lines:
                 yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
             yield text(f"output: {run.log}", "dim")
@@ -39,14 +39,14 @@ def runs(gate_runs: tuple[GateRun, ...]) -> Table:
     rows = [
         (
             (run.name, "bold"),
-            line((run.verdict, _STYLES[run.verdict]), (" (known)" if run.is_cached else "", "dim")),
+            line((run.verdict, _STYLES[run.verdict]), (" (cached)" if run.is_cached else "", "dim")),
             run.status,
-            f"{run.seconds:.1f} s",
+            f"{run.seconds:.1f}s",
             (run.log, "dim"),
         )
         for run in gate_runs
     ]
-    return Table(("gate", "verdict", "status", "time", "output"), rows, stretch=4)
+    return Table(("gate", "result", "exit", "time", "output"), rows)
 
 
 def listing(gates: list[GateSummary], _values: dict[str, Any]) -> list[Block]:
@@ -63,4 +63,4 @@ def listing(gates: list[GateSummary], _values: dict[str, Any]) -> list[Block]:
         for gate in gates
     ]
     none = "No gates. Name commands under `gates:` in .rookery/config.yaml."
-    return [Table(("gate", "runs", "failed", "flaky", "last", "command"), rows, stretch=5, empty=none)]
+    return [Table(("gate", "runs", "failed", "flaky", "last", "command"), rows, empty=none)]

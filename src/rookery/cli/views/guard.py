@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from rookery.base.ids import with_handles
 from rookery.cli.document import Block, Cell, Fields, Paragraph, text
 from rookery.guard.explanation import Explanation
 from rookery.guard.model import Verdict
@@ -18,9 +19,9 @@ def verdict(answer: Verdict, _values: dict[str, Any]) -> list[Block]:
     """One answer."""
     fields: dict[str, Cell] = {
         "verdict": (answer.verdict, _STYLES[answer.verdict]),
-        "reason": answer.reason,
+        "reason": with_handles(answer.reason),
         "rule": (answer.rule, "dim"),
-        "instead": answer.hint,
+        "instead": with_handles(answer.hint),
     }
     return [Fields(fields)]
 

@@ -7,19 +7,33 @@ from typing import Any
 
 from rookery.base.clock import length, seconds_of
 from rookery.base.json import dumps
-from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, next_page, text
+from rookery.base.text import one_line, plural
+from rookery.cli.document import (
+    Block,
+    Cell,
+    Fields,
+    Line,
+    Paragraph,
+    Span,
+    Table,
+    line,
+    moment,
+    named,
+    next_page,
+    text,
+    unstyled,
+)
 from rookery.config.environ import now
 from rookery.mail.group_ops import Group
 from rookery.mail.model import Checked, Message, Opened, Purged, Sent
 
-_PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
-_SUBJECT_WIDTH = 100
+_NORMAL = "normal"
+_PRIORITIES = {"urgent": "bad", "high": "busy", _NORMAL: "", "low": "dim"}
 
 
 def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     """What was sent, and to whom."""
-    yield Paragraph([line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages])
+    yield Paragraph([line("sent ", named(message.id), f" to {message.to}") for message in result.messages])
     if result.not_alive:
         ended = ", ".join(result.not_alive)
         yield text(f"{ended} ended before; the mail is kept", "busy")
@@ -36,7 +50,7 @@ def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:
         for message in result.messages:
             yield from _one(message)
         if result.waiting:
-            yield text(f"{result.waiting} more: `rook mail check` shows them", "dim")
+            yield text(f"{plural(result.waiting, 'more message')}: see `rook mail check`.", "dim")
 
 
 def opened(messages: list[Opened], _values: dict[str, Any]) -> Iterator[Block]:
@@ -56,27 +70,24 @@ def waited(message: Message | None, _values: dict[str, Any]) -> Iterable[Block]:
 def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     """Mail in a table."""
     at = now()
-    rows = [
-        (
-            ("●", "busy") if message.read_at is None else " ",
-            (message.id, "id"),
-            one_line(message.sender),
-            _recipient(message),
-            message.type,
-            _priority(message),
-            (length(at - seconds_of(message.created_at)), "dim"),
-            (one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else ""),
-        )
-        for message in messages
-    ]
-    headings = ("", "id", "from", "to", "type", "priority", "age", "subject")
-    return [Table(headings, rows, stretch=7, empty="No mail."), *next_page(messages)]
+    columns: dict[str, list[Cell]] = {
+        "": [("●", "busy") if message.read_at is None else " " for message in messages],
+        "id": [named(message.id) for message in messages],
+        "from": [one_line(message.sender) for message in messages],
+        "to": [_recipient(message) for message in messages],
+        "type": [_kind(message) for message in messages],
+        "age": [(length(at - seconds_of(message.created_at)), "dim") for message in messages],
+        "subject": [(one_line(message.subject), "title" if message.read_at is None else "") for message in messages],
+    }
+    if len({unstyled(cell) for cell in columns["to"]}) < 2 and len(messages) > 1:
+        del columns["to"]
+    rows = list(zip(*columns.values(), strict=True))
+    return [Table(tuple(columns), rows, empty="No mail."), *next_page(messages)]
 
 
 def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
     """How much was deleted."""
-    count = result.deleted
-    return [text(f"deleted {count} message{'' if count == 1 else 's'}")]
+    return [text(f"deleted {plural(result.deleted, 'message')}")]
 
 
 def group(result: Group, _values: dict[str, Any]) -> list[Block]:
@@ -87,7 +98,7 @@ def group(result: Group, _values: dict[str, Any]) -> list[Block]:
 def groups(results: list[Group], _values: dict[str, Any]) -> list[Block]:
     """Every group."""
     rows = [((f"@{group.name}", "id"), ", ".join(group.members)) for group in results]
-    return [Table(("group", "members"), rows, empty="No groups: `rook group create NAME MEMBER…` makes one.")]
+    return [Table(("group", "members"), rows, empty="No groups. `rook group create NAME MEMBER…` makes one.")]
 
 
 def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
@@ -98,13 +109,13 @@ def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
 def _one(message: Message) -> Iterator[Block]:
     fields: dict[str, Cell] = {
         "subject": (one_line(message.subject), "title"),
-        "id": (message.id, "id"),
+        "id": named(message.id),
         "from": one_line(message.sender),
         "to": _recipient(message),
         "type": message.type,
         "priority": _priority(message),
-        "at": (message.created_at, "dim"),
-        "answers": (message.reply_to, "id"),
+        "sent": (moment(message.created_at), "dim"),
+        "reply to": named(message.reply_to),
         "payload": one_line(dumps(message.payload)) if message.payload else "",
     }
     yield Fields(fields)
@@ -117,6 +128,12 @@ def _recipient(message: Message) -> Line:
     return line(message.recipient, (f" {message.audience}" if message.audience else "", "dim"))
 
 
+def _kind(message: Message) -> Line:
+    """The type, and the priority where it is not the usual one."""
+    is_usual = message.priority == _NORMAL
+    return line(message.type) if is_usual else line(message.type, " ", _priority(message))
+
+
 def _priority(message: Message) -> Span:
     return message.priority, _PRIORITIES.get(message.priority, "")
 
@@ -125,7 +142,7 @@ def _step(message: Message, current: str) -> Line:
     mark = "▸ " if message.id == current else "  "
     return line(
         mark,
-        (message.id, "id"),
+        named(message.id),
         f"  {one_line(message.sender)} → {message.recipient}  ",
-        (one_line(message.subject, _SUBJECT_WIDTH), "dim"),
+        (one_line(message.subject), "dim"),
     )

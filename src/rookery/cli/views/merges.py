@@ -7,11 +7,23 @@ from shlex import quote
 from textwrap import wrap
 from typing import Any
 
-from rookery.base.clock import length
-from rookery.base.text import one_line
-from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, named, next_page, short, some, text
+from rookery.base.ids import handle, with_handles
+from rookery.base.text import one_line, plural
+from rookery.cli.document import (
+    SHORT,
+    Block,
+    Cell,
+    Fields,
+    Paragraph,
+    Table,
+    line,
+    named,
+    next_page,
+    short,
+    some,
+    text,
+)
 from rookery.cli.views.gates import failed_output, runs
-from rookery.merge.compare.service import Comparison
 from rookery.merge.model import (
     AGENT,
     BASE_GATE,
@@ -41,7 +53,6 @@ from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of, what_it_did
 from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
-from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
 from rookery.tasks.scope.outside import describe_files
@@ -68,41 +79,41 @@ def outcome(result: Outcome, values: dict[str, Any]) -> Iterator[Block]:
         yield text(f"No finished branch waits to land on {result.base}.", "dim")
         yield text("`rook status --all` shows who is done; `rook merge --branch NAME` lands any branch.", "dim")
     else:
-        yield text(f"Nothing is queued for {result.base}.", "dim")
+        yield text(f"No branch is queued for {result.base}.", "dim")
     if result.skipped:
-        rows = [((skip.branch, "bold"), (one_line(skip.reason), "dim")) for skip in result.skipped]
-        yield Table(("skipped", "because"), rows, stretch=1)
+        rows = [((skip.branch, "bold"), (with_handles(one_line(skip.reason)), "dim")) for skip in result.skipped]
+        yield Table(("skipped", "reason"), rows)
 
 
 def _landed(result: Outcome, into: str) -> Iterator[Block]:
     yield _table(result.entries)
     landed = sum(entry.state == LANDED for entry in result.entries)
-    gate_runs = f"with {result.gate_runs} gate runs"
-    yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
+    gate_runs = plural(result.gate_runs, "gate run")
+    yield text(f"{landed} of {len(result.entries)} landed on {result.base}, with {gate_runs}.", "bold")
     for entry in result.entries:
         yield from _outside_of(entry)
     if any(entry.state == WAITING and entry.kind != BASE_GATE for entry in result.entries):
-        yield text(f"What waits lands with `rook merge run{into}`, once nothing blocks it any more.", "busy")
+        yield text(f"To land what waits, remove what blocks it, then `rook merge run{into}`.", "busy")
     yield from _failed_gates(result, into)
     for entry in result.entries:
         if entry.state == FAILED and entry.kind == CONFLICTS:
-            yield text(f"To resolve it by hand: rook merge resolve {entry.id}", "note")
+            yield text(f"To resolve it by hand: rook merge resolve {handle(entry.id)}", "note")
     yield from _after_landing(result)
     for branch in result.resolved:
-        yield text(f"{branch} is resolved by hand: `rook merge run{into}` lands it.", "note")
+        yield text(f"{branch} was resolved by hand. `rook merge run{into}` lands it.", "note")
 
 
 def _after_landing(result: Outcome) -> Iterator[Block]:
     if result.push is not None:
         yield pushed(result.push)
     for name in result.flaky:
-        yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
+        yield text(f"The gate {name} is flaky: it failed, then passed on the same files.", "note")
 
 
 def _outside_of(entry: Entry) -> Iterator[Block]:
     """What a branch changes outside its agent's files, and why."""
     if entry.outside:
-        yield text(f"{entry.branch} changes files that {entry.agent or 'its agent'} was not given:", "note")
+        yield text(f"{entry.branch} changes files outside those of {entry.agent or 'its agent'}:", "note")
         yield from (text(described, indent=2) for described in describe_files(entry.outside))
         if entry.kind == OUTSIDE:
             yield text(f"`rook merge --branch {entry.branch} --outside WHY` gives a reason and lands it.", "busy")
@@ -112,7 +123,9 @@ def _failed_gates(result: Outcome, into: str) -> Iterator[Block]:
     """What the gates printed that kept something from landing; that of the base once."""
     broken = {failed.run.name: failed.run for failed in result.failed_gates if failed.is_base}
     for run in broken.values():
-        yield text(f"{result.base} itself fails the gate {run.name}, so that is no fault of what waits.", "busy")
+        yield text(
+            f"The gate {run.name} fails on {result.base} itself, so the waiting branches are not the cause.", "busy"
+        )
         yield from failed_output((run,))
     if broken:
         yield text(f"To do: {way_out(result.base, into)}.", "busy")
@@ -125,15 +138,15 @@ def _failed_gates(result: Outcome, into: str) -> Iterator[Block]:
 def pushed(push: Pushed) -> Block:
     """What became of a push."""
     if push.state == PUSHED:
-        return text(f"Pushed {push.commits} commit{'s' * (push.commits != 1)} to {push.upstream}.", "good")
-    return text(f"Not pushed: {push.reason}", "bad" if push.state == NOT_PUSHED else "busy")
+        return text(f"Pushed {plural(push.commits, 'commit')} to {push.upstream}.", "good")
+    return text(f"Not pushed: {with_handles(push.reason)}", "bad" if push.state == NOT_PUSHED else "busy")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
     outside = [block for entry in entries for block in _outside_of(entry)]
     failed = getattr(entries, "left_out", 0)
-    hint = f"{failed} that failed {'is' if failed == 1 else 'are'} not shown: `rook merge list --all`"
+    hint = f"{plural(failed, 'failed entry', 'failed entries')} not shown: `rook merge list --all`"
     return [_table(entries), *outside, *_logs(entries), *next_page(entries), *([text(hint, "note")] if failed else [])]
 
 
@@ -150,29 +163,29 @@ def _logs(entries: Sequence[Entry]) -> Iterator[Block]:
             lines.append(line((entry.branch, "bold"), f": {entry.log}"))
             lines += [(f"  | {row}", "dim") for row in entry.last_lines.splitlines()[-_LISTED_LINES:]]
     if lines:
-        yield Paragraph([("Output of gates that failed:", "dim"), *lines])
+        yield Paragraph([("Output of the failed gates:", "dim"), *lines])
 
 
 def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     """Everything that was done to bring an entry in."""
     entry = result.entry
     fields = {
-        "merge": (entry.id, "id"),
+        "merge": named(entry.id),
         "branch": line(entry.branch, (f" at {entry.tip[:SHORT]}", "dim")),
         "onto": line(entry.base, ("" if entry.base_before is None else f" at {entry.base_before[:SHORT]}", "dim")),
         "state": (entry.state, _STATES.get(entry.state, "")),
-        "task": entry.task_id,
+        "task": named(entry.task_id),
         "agent": entry.agent,
-        "by": entry.tier,
-        "reason": one_line(entry.reason or ""),
+        "tier": entry.tier,
+        "reason": with_handles(one_line(entry.reason or "")),
         "output": (entry.log or "", "dim"),
         "commit": short(entry.commit),
         "resolved in": result.resolving,
-        "outside": "; ".join(describe_files(entry.outside)),
+        "other files": "; ".join(describe_files(entry.outside)),
     }
     yield Fields(fields)
     if entry.tier == CLEAN:
-        yield text("Git merged it by itself: no file conflicted.", "dim")
+        yield text("Git merged it: no conflicts.", "dim")
     for file in result.outcomes:
         yield from _file(file)
     if result.gates:
@@ -204,13 +217,13 @@ def undone(result: Undo, _values: dict[str, Any]) -> list[Block]:
         landings = [(one.entry.branch, one.commits, _how(one)) for one in result.on(base).landings]
         verb = "Undone" if result.is_done else "Would be undone"
         blocks.append(text(f"{verb} on {base}, in this order:", "bold"))
-        blocks.append(Table(("landing", "commits", "how"), landings, stretch=0))
-    blocks += _effect("out of the queue", "branch", [(entry.id, entry.branch) for entry in result.withdrawn])
-    blocks += _effect("task open again", "title", [(task.id, _reopened(task)) for task in result.tasks])
+        blocks.append(Table(("landing", "commits", "how"), landings))
+    blocks += _effect("out of the queue", "branch", [(handle(entry.id), entry.branch) for entry in result.withdrawn])
+    blocks += _effect("reopened task", "title", [(handle(task.id), _reopened(task)) for task in result.tasks])
     blocks += _effect("message to", "about", [(_told(result, one), one.entry.branch) for one in result.landings])
-    blocks += _effect("stays", "because", [(kept.entry.branch, kept.reason) for kept in result.kept])
+    blocks += _effect("kept", "reason", [(kept.entry.branch, with_handles(kept.reason)) for kept in result.kept])
     rescued = {one.entry.base: one for one in result.landings if one.rescue is not None}
-    lines = [f"{base} as it was is kept under {one.rescue}" for base, one in rescued.items()]
+    lines = [f"The earlier {base} is saved as {one.rescue}" for base, one in rescued.items()]
     return [*blocks, *([text("\n".join(lines), "dim")] if lines else [])]
 
 
@@ -221,7 +234,13 @@ def _how(landing: Undone) -> Cell:
 
 
 def _reopened(task: ReopenedTask) -> Cell:
-    reason = " (with a task under it)" if task.is_above else " (its work came with that)" if task.came_with else ""
+    reason = (
+        " (a task under it is reopened)"
+        if task.is_above
+        else " (its work was part of that landing)"
+        if task.came_with
+        else ""
+    )
     return line(one_line(task.title), (reason, "dim"))
 
 
@@ -231,7 +250,7 @@ def _told(result: Undo, landing: Undone) -> str:
 
 def _effect(first: str, second: str, rows: list[tuple[str, Cell]]) -> list[Block]:
     rows = [row for row in rows if row[0]]
-    return [Table((first, second), rows, stretch=1)] if rows else []
+    return [Table((first, second), rows)] if rows else []
 
 
 def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
@@ -239,50 +258,36 @@ def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
     branch, base = result.branch, result.base
     if result.conflicts:
         conflicts = [line(f"  {file['path']} ", (f"({file['kind']})", "dim")) for file in result.conflicts]
-        return [Paragraph([(f"{branch} conflicts with {base}; nothing was changed", "bad"), *conflicts])]
+        return [Paragraph([(f"{branch} conflicts with {base}. Nothing was changed.", "bad"), *conflicts])]
     if result.before == result.after:
         return [text(f"{branch} is up to date with {base}.", "dim")]
-    now = line((branch, "bold"), f" is on top of {base} now, with {result.commits} commits, at ")
-    before = line(short(result.after), (f"; before it is kept under {result.rescue}", "dim"))
-    return [Paragraph([now, before])]
-
-
-def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
-    """Which branches overlap."""
-    rows = [
-        (
-            (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
-            (overlap.agents[0] or overlap.one, "bold"),
-            (overlap.agents[1] or overlap.other, "bold"),
-            some(overlap.conflicts or overlap.files, _SHOWN_FILES),
-        )
-        for overlap in scan.overlaps
-    ]
-    none = f"{len(scan.branches)} unlanded branches, and none of them overlap."
-    return [Table(("kind", "one", "other", "files"), rows, stretch=3, empty=none)]
+    head = line("Rebased ", (branch, "bold"), f" onto {base}: {plural(result.commits, 'commit')}, now at ")
+    saved = f"The earlier branch is saved as {result.rescue}"
+    return [Paragraph([[*head, short(result.after)], (saved, "dim")])]
 
 
 def _table(entries: Sequence[Entry]) -> Table:
-    rows = [
-        (
-            (entry.id, "id"),
-            (entry.state, _STATES.get(entry.state, "")),
-            entry.priority,
-            (entry.branch, "bold"),
-            entry.base,
-            _remark(entry),
-        )
-        for entry in entries
-    ]
-    headings = ("merge", "state", "priority", "branch", "onto", "remark")
-    return Table(headings, rows, stretch=5, empty="The queue is empty.")
+    """Entries; the base and the priority only where they differ."""
+    columns: dict[str, list[Cell]] = {
+        "merge": [named(entry.id) for entry in entries],
+        "state": [(entry.state, _STATES.get(entry.state, "")) for entry in entries],
+        "pri": [entry.priority for entry in entries],
+        "branch": [(entry.branch, "bold") for entry in entries],
+        "onto": [entry.base for entry in entries],
+        "result": [_result(entry) for entry in entries],
+    }
+    for name in ("pri", "onto"):
+        if len({*map(str, columns[name])}) < 2:
+            del columns[name]
+    return Table(tuple(columns), list(zip(*columns.values(), strict=True)), empty="The queue is empty.")
 
 
-def _remark(entry: Entry) -> Cell:
+def _result(entry: Entry) -> Cell:
+    reason = with_handles(one_line(entry.reason or ""))
     if entry.state != LANDED:
-        return one_line(entry.reason or "")
-    reason = f"; {entry.reason}" if entry.reason else ""
-    return line(short(entry.commit), f" {entry.tier or 'it was there'}", (reason, "note"))
+        return reason
+    how = f" {entry.tier}" if entry.tier else f" already on {entry.base}"
+    return line(short(entry.commit), how, (f"; {reason}" if reason else "", "note"))
 
 
 def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list[Block]:
@@ -292,49 +297,49 @@ def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list
             (branch.branch, "bold"),
             (branch.tier, _TIERS.get(branch.tier, "bad")),
             some(branch.files, _SHOWN_FILES),
-            (one_line(branch.reason), "dim"),
+            (with_handles(one_line(branch.reason)), "dim"),
         )
         for branch in predicted
     ]
-    headings = ("branch", "would be", "files", "because")
+    headings = ("branch", "tier", "files", "reason")
     outside = [
-        text(f"{branch.branch} changes files that its agent was not given: {described}", "note")
+        text(f"{branch.branch} changes files outside those of its agent: {described}", "note")
         for branch in predicted
         for described in describe_files(branch.outside)
     ]
-    return [Table(headings, rows, stretch=3, empty="No branch is ready to land."), *outside]
+    return [Table(headings, rows, empty="No branch is ready to land."), *outside]
 
 
 def resolving(result: Resolving, _values: dict[str, Any]) -> Iterator[Block]:
     """Where the conflict is open, both sides of it, and how to go on; or what became of it."""
     entry = result.entry
     if result.status == GIVEN_UP:
-        yield text(f"Given up: {entry.branch} is {entry.state} again; its worktree is removed.")
+        yield text(f"Gave up: {entry.branch} is {entry.state} again, and its worktree is removed.")
         if result.rescue is not None:
-            yield text(f"What was done there is kept under {result.rescue}", "note")
+            yield text(f"Your work there is saved as {result.rescue}", "note")
         return
     if result.status == HAS_LANDED:
-        yield Paragraph([line((entry.branch, "bold"), f" has landed on {entry.base} as ", short(entry.commit))])
+        yield Paragraph([line("Landed ", (entry.branch, "bold"), f" on {entry.base} as ", short(entry.commit))])
         if result.lost:
-            yield text(f"{changes(result.lost)} of one side or the other left out, as accepted.", "note")
+            yield text(f"{changes(result.lost)} of one side or the other left out, as you accepted.", "note")
         if result.landing is not None:
             yield from _after_landing(result.landing)
         return
     if result.status == NOT_LANDED:
-        yield text(f"{entry.branch} is {entry.state}: {one_line(entry.reason or '')}", "bad")
+        yield text(f"{entry.branch} is {entry.state}: {with_handles(one_line(entry.reason or ''))}", "bad")
         if result.landing is not None:
             yield from _failed_gates(result.landing, f" --into {quote(entry.base)}")
         yield text(f"Your work is kept in {result.path}", "note")
-        yield text(f"To go on: rook merge resolve {entry.id}")
+        yield text(f"To continue: rook merge resolve {handle(entry.id)}")
         return
     yield from _opened(result)
 
 
 def _opened(result: Resolving) -> Iterator[Block]:
     entry = result.entry
-    state = "is open for you in" if result.is_new else "is open already in"
+    state = "resolve it in" if result.is_new else "it is already open in"
     head: list[Cell] = [
-        line((entry.branch, "bold"), f" conflicts with {entry.base}; it {state}"),
+        line((entry.branch, "bold"), f" conflicts with {entry.base}; {state}"),
         (f"  {result.path}", "bold"),
     ]
     if entry.agent:
@@ -345,21 +350,21 @@ def _opened(result: Resolving) -> Iterator[Block]:
     for file in result.files[:_MOST_CONFLICTS]:
         yield Paragraph(list(_conflict(file, entry)))
     if len(result.files) > _MOST_CONFLICTS:
-        yield text(f"and {len(result.files) - _MOST_CONFLICTS} more files; {NOTES} has all of them", "dim")
+        yield text(f"and {plural(len(result.files) - _MOST_CONFLICTS, 'more file')}; {NOTES} lists all of them", "dim")
     if result.settled:
-        yield text(f"Rules have settled {len(result.settled)} more files.", "dim")
+        yield text(f"Rules have resolved {plural(len(result.settled), 'more file')}.", "dim")
     yield Paragraph(
         [
-            ("To go on:", "bold"),
+            ("To continue:", "bold"),
             f"  cd {quote(result.path)}",
             "  git status            # what is left; `git mergetool` works too",
             f"  (between the markers, ours is {one_line(entry.base)}, theirs is {one_line(entry.branch)})",
             "  git commit            # when all of it is resolved",
-            f"  rook merge resolve {entry.id} --done",
-            ("    (add --accept-loss where a line of one side is meant to go)", "dim"),
+            f"  rook merge resolve {handle(entry.id)} --done",
+            ("    (add --accept-loss if a line of one side is meant to be dropped)", "dim"),
             "To give up:",
-            f"  rook merge resolve {entry.id} --abort",
-            (f"{NOTES} in that folder says all of this again.", "dim"),
+            f"  rook merge resolve {handle(entry.id)} --abort",
+            (f"{NOTES} in that folder repeats all of this.", "dim"),
         ]
     )
 
@@ -388,25 +393,4 @@ def _side(name: str, side: SideView, did: str) -> Iterator[Cell]:
         if commit.branch:
             yield (f"      {landing_of(commit)}", "dim")
     if side.more:
-        yield (f"    and {side.more} more commits", "dim")
-
-
-def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
-    """The attempts at a task side by side; the one whose branch is the task's is marked."""
-    rows = [
-        (
-            line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
-            attempt.state,
-            attempt.commits,
-            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
-            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
-            "; ".join(attempt.gates) or "-",
-            f"${attempt.dollars:.2f}",
-            attempt.turns,
-            length(attempt.seconds),
-        )
-        for attempt in result.attempts
-    ]
-    headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
-    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
-    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]
+        yield (f"    and {plural(side.more, 'more commit')}", "dim")

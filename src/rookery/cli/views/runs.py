@@ -7,7 +7,7 @@ from typing import Any
 from rookery.agents.run_ops import Spec
 from rookery.base.clock import stamp
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Table, next_page, text
+from rookery.cli.document import Block, Cell, Fields, Table, moment, named, next_page, text
 from rookery.cli.views.agents import alive, ended
 from rookery.config.environ import now
 from rookery.costs.store import Cost, Costs
@@ -17,26 +17,26 @@ from rookery.status.service import RunReport
 
 def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:
     """Runs, the newest first."""
-    rows = [((run.id, "id"), _state(run), run.agents, one_line(run.title)) for run in runs]
-    return [Table(("run", "state", "agents", "goal"), rows, stretch=3, empty="No runs yet."), *next_page(runs)]
+    rows = [(named(run.id), _state(run), run.agents, one_line(run.title)) for run in runs]
+    return [Table(("run", "state", "agents", "goal"), rows, empty="No runs yet."), *next_page(runs)]
 
 
 def _state(run: Run) -> Cell:
     if run.alive:
-        return "under way", "busy"
+        return "in progress", "busy"
     return ("ended", "dim") if run.completed_at is None else ("completed", "good")
 
 
 def one(run: Run, _values: dict[str, Any]) -> list[Block]:
     """One run."""
     fields: dict[str, Cell] = {
-        "run": (run.id, "id"),
+        "run": named(run.id),
         "goal": one_line(run.title),
         "state": _state(run),
         "agents": f"{run.agents}, {run.alive} alive",
-        "began": run.created_at,
-        "ended": run.ended_at,
-        "completed": run.completed_at,
+        "started": moment(run.created_at),
+        "ended": moment(run.ended_at),
+        "completed": moment(run.completed_at),
     }
     return [Fields(fields)]
 

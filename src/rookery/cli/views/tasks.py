@@ -7,8 +7,8 @@ from typing import Any
 
 from rookery.base.ids import handle
 from rookery.base.page import Page
-from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, next_page, text
+from rookery.base.text import in_words, one_line, plural
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, moment, named, next_page, text
 from rookery.tasks.model import (
     APPROVED,
     AWAITING_HUMAN_REVIEW,
@@ -45,20 +45,20 @@ def one(view: TaskView, _values: dict[str, Any]) -> Iterator[Block]:
     """A task at length."""
     task = view.task
     fields: dict[str, Cell] = {
-        "id": (task.id, "id"),
+        "id": named(task.id),
         "kind": view.kind,
         "state": line(_state(view), *_waiting(view)),
         "priority": task.priority,
-        "parent": (task.parent_id, "id"),
-        "blocked by": (", ".join(view.blocked_by), "id"),
-        "blocks": (", ".join(view.blocks), "id"),
+        "parent": named(task.parent_id),
+        "blocked by": (", ".join(map(handle, view.blocked_by)), "id"),
+        "blocks": (", ".join(map(handle, view.blocks)), "id"),
         "assignee": _holder(view),
         "branch": task.branch,
         "started from": task.start_commit,
         "commit": task.commit,
         "result": one_line(task.result or ""),
-        "outside": "; ".join(describe_files(view.outside)),
-        "archived": task.archived_at,
+        "other files": "; ".join(describe_files(view.outside)),
+        "archived": moment(task.archived_at),
     }
     yield Paragraph([line(_MARKS[task.state], " ", (one_line(task.title), "title"))])
     yield Fields(fields)
@@ -78,7 +78,9 @@ def one(view: TaskView, _values: dict[str, Any]) -> Iterator[Block]:
 def offer(view: TaskView | None, values: dict[str, Any]) -> Iterable[Block]:
     """A task to work on, if there is one."""
     if view is None:
-        return [text("Nothing is ready. `rook task list --open` shows what is held or waits.", "dim")]
+        return [
+            text("No task is ready. `rook task list --open` shows the tasks that are in progress or blocked.", "dim")
+        ]
     return one(view, values)
 
 
@@ -88,18 +90,18 @@ def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
     shown = views if not grouped or values.get("flat") else _by_epic(views)
     rows = [
         (
-            (view.task.id, "id"),
+            named(view.task.id),
             view.task.priority,
             line(_MARKS[view.task.state], " ", _state(view)),
             line(
                 "  " * (view.depth if shown is not views else 0),
-                one_line(view.task.title, _TITLE_WIDTH),
+                one_line(view.task.title),
                 *_waiting(view),
             ),
         )
         for view in shown
     ]
-    return [Table(("id", "pri", "state", "title"), rows, stretch=3, empty="No tasks."), *next_page(views)]
+    return [Table(("id", "pri", "state", "title"), rows, empty="No tasks."), *next_page(views)]
 
 
 def tree(trees: TaskTree | Page[TaskTree], values: dict[str, Any]) -> Iterator[Block]:
@@ -119,13 +121,13 @@ def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
     """A bar and the counts behind it."""
     full = _BAR_WIDTH * counts.percent // 100
     bar = line(("█" * full, "good"), ("░" * (_BAR_WIDTH - full), "dim"), f" {counts.percent} %")
-    named = {name.replace("_", " "): value for name, value in counts.as_dict().items() if name != "percent"}
-    return [Paragraph([bar]), Fields(named)]
+    counts_by_state = {in_words(name): value for name, value in counts.as_dict().items() if name != "percent"}
+    return [Paragraph([bar]), Fields(counts_by_state)]
 
 
 def deleted(result: Deleted, _values: dict[str, Any]) -> list[Block]:
     """What was deleted."""
-    return [Paragraph([line("deleted ", (task_id, "id")) for task_id in result.deleted])]
+    return [Paragraph([line("deleted ", named(task_id)) for task_id in result.deleted])]
 
 
 def _branch(node: TaskTree) -> Tree:
@@ -135,7 +137,7 @@ def _branch(node: TaskTree) -> Tree:
         " ",
         (one_line(view.task.title, _TITLE_WIDTH), "title" if view.depth == 0 else ""),
         *_waiting(view),
-        ("  " + view.task.id, "dim"),
+        ("  " + handle(view.task.id), "dim"),
         *([(f"  {_holder(view)}", "busy")] if view.task.state == IN_PROGRESS else []),
         (f"  {node.left_out:,} more under it" if node.left_out else "", "dim"),
     )
@@ -159,18 +161,17 @@ def _by_epic(views: list[TaskView]) -> list[TaskView]:
 
 
 def _state(view: TaskView) -> str:
-    return view.task.state.lower().replace("_", " ")
+    return in_words(view.task.state)
 
 
 def _waiting(view: TaskView) -> list[Span]:
     if not view.is_blocked or view.task.is_finished:
         return []
-    count = len(view.waits_for)
-    return [(f"  waits for {count} task{'s' if count > 1 else ''}", "busy")]
+    return [(f"  blocked by {plural(len(view.waits_for), 'task')}", "busy")]
 
 
 def _holder(view: TaskView) -> str:
     task = view.task
     if task.assignee is None:
         return ""
-    return task.assignee + (f" until {task.lease_until}" if task.lease_until else "")
+    return task.assignee + (f" (lease ends {moment(task.lease_until)})" if task.lease_until else "")

@@ -108,14 +108,18 @@ def removal(result: Removal, _values: dict[str, Any]) -> Iterator[Block]:
 
 def exported(result: Exported, _values: dict[str, Any]) -> list[Block]:
     """What was written."""
-    return [text(f"wrote {result.tasks} tasks and {result.learnings} learnings to {result.path}")]
+    return [text(f"wrote {_counted(result)} to {result.path}")]
 
 
 def imported(result: Imported, _values: dict[str, Any]) -> Iterator[Block]:
     """What was read."""
-    yield text(f"read {result.tasks} tasks and {result.learnings} learnings from {result.path}")
+    yield text(f"read {_counted(result)} from {result.path}")
     if result.backup:
-        yield text(f"deleted {result.deleted} tasks first; they are kept in {result.backup}", "dim")
+        yield text(f"deleted {plural(result.deleted, 'task')} first; the backup is {result.backup}", "dim")
+
+
+def _counted(result: Exported | Imported) -> str:
+    return f"{plural(result.tasks, 'task')} and {plural(result.learnings, 'learning')}"
 
 
 def size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""How the results of `rook vcs` and `rook sync` are shown."""
+"""How the results of `rook vcs`, `rook radar` and `rook sync` are shown."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
-from rookery.base.text import one_line
-from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Span, Table, line, short, some, text
+from rookery.base.ids import with_handles
+from rookery.base.text import one_line, plural
+from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Span, Table, line, moment, short, some, text
 from rookery.cli.views.merges import pushed
 from rookery.merge.model import PUSHED
+from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.ops.vcs import Committed, Detected, Difference
 from rookery.remote.model import MERGED, CommitLine, Synced
 from rookery.tasks.cleanup_ops import Branch
@@ -20,6 +22,7 @@ from rookery.vcs.model import LogEntry, Status
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}
 _SHOWN_COMMITS = 10
 _SHOWN_FILES = 5
+_SHOWN_OVERLAPS = 3
 _VERDICTS = {"kept": "", "removable": "busy", "deleted": "good"}
 
 
@@ -42,8 +45,11 @@ def status(checkout: Status, _values: dict[str, Any]) -> list[Block]:
 
 def log(entries: list[LogEntry], _values: dict[str, Any]) -> list[Block]:
     """Commits, newest first."""
-    rows = [(short(entry.commit), (entry.at, "dim"), one_line(entry.message.partition("\n")[0])) for entry in entries]
-    return [Table(("commit", "at", "message"), rows, stretch=2, empty="No commits yet.")]
+    rows = [
+        (short(entry.commit), (moment(entry.at), "dim"), one_line(entry.message.partition("\n")[0]))
+        for entry in entries
+    ]
+    return [Table(("commit", "when", "message"), rows, empty="No commits yet.")]
 
 
 def diff(difference: Difference, _values: dict[str, Any]) -> list[Block]:
@@ -69,10 +75,28 @@ def commit(new: Committed, _values: dict[str, Any]) -> list[Block]:
 
 def cleanup(branches: list[Branch], values: dict[str, Any]) -> Iterator[Block]:
     """What becomes of the branches of tasks."""
-    rows = [((branch.verdict, _VERDICTS[branch.verdict]), branch.branch, (branch.reason, "dim")) for branch in branches]
-    yield Table(("verdict", "branch", "why"), rows, empty="No branches of tasks.")
+    rows = [
+        ((branch.verdict, _VERDICTS[branch.verdict]), branch.branch, (with_handles(branch.reason), "dim"))
+        for branch in branches
+    ]
+    yield Table(("verdict", "branch", "reason"), rows, empty="No branches of tasks.")
     if any(branch.verdict == "removable" for branch in branches) and not values.get("delete"):
-        yield text("`rook vcs cleanup --delete` deletes the removable ones", "dim")
+        yield text("`rook vcs cleanup --delete` deletes the removable ones.", "dim")
+
+
+def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
+    """Which branches overlap."""
+    rows = [
+        (
+            (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
+            (overlap.agents[0] or overlap.one, "bold"),
+            (overlap.agents[1] or overlap.other, "bold"),
+            some(overlap.conflicts or overlap.files, _SHOWN_OVERLAPS),
+        )
+        for overlap in scan.overlaps
+    ]
+    none = f"No overlaps among {plural(len(scan.branches), 'branch', 'branches')} that have not landed."
+    return [Table(("kind", "branch", "overlaps with", "files"), rows, empty=none)]
 
 
 def _kind(kind: str) -> Span:
@@ -88,7 +112,7 @@ def synced(result: Synced, values: dict[str, Any]) -> Iterator[Block]:
     base, name = result.base, result.upstream
     if result.is_rewritten:
         lost = f", and {base} still has some of these" if result.has_dropped else ""
-        yield text(f"{name} was rewritten: it has lost commits that it had{lost}.", "bad")
+        yield text(f"{name} was rewritten: commits that it had are gone{lost}.", "bad")
     yield from _state(result)
     if result.held:
         yield text(f"{base} was not moved: {result.held}", "bad")
@@ -111,7 +135,7 @@ def _state(result: Synced) -> Iterator[Block]:
     elif result.state == UNPUBLISHED:
         yield text(f"{name} did not exist yet." if _is_pushed(result) else f"{name} does not exist yet.")
     elif result.state == GONE:
-        yield text(f"{name} was there, and is gone.", "bad")
+        yield text(f"{name} no longer exists.", "bad")
     elif result.state == BEHIND:
         has_moved = result.moved is not None
         yield text(f"{base} {'was' if has_moved else 'is'} {_count(result.behind)} behind {name}:")
@@ -145,13 +169,13 @@ def _diverged(result: Synced) -> Iterator[Block]:
 def _next_step(result: Synced, again: str) -> Iterator[Block]:
     base = result.base
     if result.files:
-        yield text(f"Settle that, then `{again}` again.", "dim")
+        yield text(f"Resolve that, then run `{again}` again.", "dim")
     elif result.state == DIVERGED and not result.moved and not result.held:
         if result.conflicts:
             # By its id: git may keep no branch of that name here.
             option = "--allow-unrelated-histories " * (result.conflicts[0]["kind"] == UNRELATED)
             merge = f"git merge {option}{(result.upstream_commit or '')[:SHORT]}"
-            yield text(f"Merge it by hand on {base} (`{merge}`), then `{again}` again.", "dim")
+            yield text(f"Merge it by hand on {base} (`{merge}`), then run `{again}` again.", "dim")
         else:
             yield text(f"`{again} --merge` merges them, through the gates.", "dim")
     elif result.has_dropped:
@@ -166,7 +190,7 @@ def _listed(commits: Sequence[CommitLine], count: int) -> Paragraph:
     for commit in commits[:_SHOWN_COMMITS]:
         about = one_line(commit.title or commit.subject)
         origin = f"  {commit.branch}" if commit.branch else f"  {one_line(commit.author)}"
-        dropped = ("  dropped there", "bad") if commit.is_dropped else ""
+        dropped = ("  no longer upstream", "bad") if commit.is_dropped else ""
         rows.append(line(short(commit.commit), f" {about}", (origin, "dim"), dropped))
     return Paragraph([*rows, *_more(len(commits), count)], indent=2)
 
@@ -181,7 +205,7 @@ def _more(listed: int, count: int | None = None) -> list[Cell]:
 
 
 def _count(commits: int) -> str:
-    return "1 commit" if commits == 1 else f"{commits} commits"
+    return plural(commits, "commit")
 
 
 def _is_pushed(result: Synced) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Paragraph, Table, line, short, some, text
+from rookery.base.ids import with_handles
+from rookery.base.text import one_line, plural
+from rookery.cli.document import Block, Cell, Paragraph, Table, line, moment, short, some, text
 from rookery.worktrees.cleaning import Cleaned, Listed
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.snapshots import Restored, Snapshot
@@ -40,36 +41,46 @@ def _row(listed: Listed) -> list[Cell]:
 def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> Iterator[Block]:
     """What happened to worktrees."""
     rows = [
-        ((worktree.verdict, _VERDICTS[worktree.verdict]), (worktree.agent, "bold"), (one_line(worktree.reason), "dim"))
+        (
+            (worktree.verdict, _VERDICTS[worktree.verdict]),
+            (worktree.agent, "bold"),
+            (with_handles(one_line(worktree.reason)), "dim"),
+        )
         for worktree in worktrees
     ]
     yield Table(("verdict", "agent", "why"), rows, empty="No worktrees to clean.")
     for worktree in worktrees:
         agent = worktree.agent
         if worktree.rescue is not None:
-            saved = line(f"{agent}: unsaved work is kept under ", (worktree.rescue, "id"))
-            yield Paragraph([saved, line("  ", (worktree.restore_with, "bold"))])
+            saved = line(f"{agent}: unsaved work is saved as ", (worktree.rescue, "id"))
+            yield Paragraph([saved, line("  to restore it: ", (worktree.restore_with, "bold"))])
         if worktree.ignored:
-            verb = "were deleted" if worktree.verdict == "removed" else "would be deleted"
-            yield text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note")
+            verb = "deleted" if worktree.verdict == "removed" else "would delete"
+            files = plural(worktree.ignored, "ignored file")
+            yield text(f"{agent}: {verb} {files}; --ignored saves them", "note")
 
 
 def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
     """The ends of an agent's turns."""
     rows = [
-        (snapshot.turn, (snapshot.at, "dim"), short(snapshot.commit), some(snapshot.files, _SHOWN_FILES) or "nothing")
+        (
+            snapshot.turn,
+            (moment(snapshot.at), "dim"),
+            short(snapshot.commit),
+            some(snapshot.files, _SHOWN_FILES) or "nothing",
+        )
         for snapshot in listed
     ]
-    return [Table(("turn", "ended", "commit", "changed"), rows, stretch=3, empty="No snapshots.")]
+    return [Table(("turn", "ended", "commit", "changed"), rows, empty="No snapshots.")]
 
 
 def restored(worktree: Restored, _values: dict[str, Any]) -> list[Block]:
     """A worktree that was restored."""
-    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", short(worktree.commit))]
+    lines = [line(f"Restored {worktree.path} to the end of turn {worktree.turn}, commit ", short(worktree.commit))]
     if worktree.was_recreated:
-        lines.append(line("It was created again, without its provisioning."))
+        lines.append(line("The worktree was created again, without its provisioning."))
     if worktree.rescue is not None:
-        lines.append(line("What was there before is kept under ", (worktree.rescue, "id")))
+        lines.append(line("The earlier files are saved as ", (worktree.rescue, "id")))
     return [Paragraph(lines)]
 
 
@@ -84,6 +95,6 @@ def _notes(state: WorktreeState) -> str:
         "is no checkout": state.is_broken,
         f"locked: {one_line(state.lock)}" if state.lock else "locked": state.lock is not None,
         f"on {state.branch or 'no branch'}": state.is_there and state.is_other_branch,
-        f"{state.step} under way": state.step is not None,
+        f"{state.step} in progress": state.step is not None,
     }
     return ", ".join(note for note, applies in notes.items() if applies)

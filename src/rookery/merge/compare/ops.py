@@ -11,7 +11,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, BRANCHES, PROCESS, TASKS, Doc, Owns, Ref, op
 
 
-@op("compare", needs="task.write", long=True, touches=PROCESS, view="merges.compared")
+@op("compare", needs="task.write", long=True, touches=PROCESS, view="agents.compared")
 def compare(
     ctx: Context,
     task: Annotated[str, Owns(TASKS), Doc("The task's id, or its beginning or end.")],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rookery.base.errors import Refused
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.db.database import Database
 from rookery.merge import store
 from rookery.merge.landing.eligibility import objection
@@ -58,14 +59,14 @@ def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
     db = merger.ctx.db
     task = tasks.existing(db, entry.task_id)
     if entry.forced:
-        return f"forced, although {objection(db, entry.branch, entry.task_id, entry.tip)}; it completes no task"
+        return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
     if task is None or task.state == COMPLETED:
         return ""
     if task.state == CANCELLED:
-        return f"{task.id} is CANCELLED, and stays so"
+        return f"{task.id} is cancelled, and stays so"
     reason = around.uncommitted.get(task.id) or _why_unfinished(db, entry, task)
     if reason:
-        return f"{reason}, so {task.id} stays {task.state}"
+        return f"{reason}, so {task.id} stays {in_words(task.state)}"
     try:
         return lifecycle.complete_landed(db, task, _author(merger), commit=entry.tip, cleared=around.cleared)
     except Refused as error:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState
 from rookery.base.ids import handle
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.config.project import is_own_name
 from rookery.db.database import Database
 from rookery.merge import store
@@ -56,24 +57,21 @@ def protected_paths(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if is_own_name(path.partition("/")[0]))
 
 
-def objection(db: Database, branch: str, task_id: str | None, tip: str) -> str:
-    """Why a branch lands, as it is at that tip, only by force; empty if it may land."""
+def objection(db: Database, branch: str, task_id: str | None) -> str:
+    """Why a branch lands only by force; empty if it may land."""
     task = tasks.existing(db, task_id)
     if task is None:
         return ""
     if task.state in (CANCELLED, FAILED):
-        return f"its task {task.id} is {task.state}"
+        return f"its task {task.id} is {in_words(task.state)}"
     if task.branch not in (None, branch):
         return f"a later attempt replaced it: {task.branch}"
-    moved = why_moved(task, tip)
-    return (
-        f"{moved}; `rook review approve {handle(task.id)}` approves it as it is" if moved else why_sent_back(db, task)
-    )
+    return why_sent_back(db, task)
 
 
 def why_refused(db: Database, entry: Entry) -> str:
     """Why an entry may not land; empty if it may, also by force."""
-    return "" if entry.forced else objection(db, entry.branch, entry.task_id, entry.tip)
+    return "" if entry.forced else objection(db, entry.branch, entry.task_id)
 
 
 def outside_of(merger: Merger, branch: str, tip: str, base: str) -> Outside | None:
@@ -138,10 +136,13 @@ def survey(merger: Merger, base: str) -> Survey:
         task = tasks_by_id.get(entry.task_id or "")
         if branch in ready:
             continue
-        if entry.forced or task is None or task.state not in _UNFINISHED:
+        unapproved = "" if entry.forced else _why_unapproved(task, merger.merging.tip(branch) or entry.tip)
+        if unapproved:
+            skipped.append(Skipped(branch, entry.agent or "", entry.task_id, unapproved))
+        elif entry.forced or task is None or task.state not in _UNFINISHED:
             queued.append(entry)
         else:
-            reason = f"it is queued, but its task {task.id} is {task.state}; `rook merge run` lands it"
+            reason = f"it is queued, but its task {task.id} is {in_words(task.state)}; `rook merge run` lands it"
             skipped.append(Skipped(branch, entry.agent or "", entry.task_id, reason))
     return Survey(tuple(ready), tuple(queued), tuple(skipped))
 
@@ -151,7 +152,7 @@ def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, 
         return f"{session.agent} is still {session.state}"
     if tip == session.base_commit:
         return "it holds no commit of its own"
-    reason = objection(db, session.branch, session.task_id, tip)
+    reason = objection(db, session.branch, session.task_id) or _why_unapproved(task, tip)
     if reason:
         return reason
     if task is None and session.outcome != COMPLETED:
@@ -160,8 +161,16 @@ def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, 
     if reason:
         return reason
     if task is not None and task.state not in _IN_REVIEW:
-        return f"its task {task.id} is {task.state}, not in review"
+        return f"its task {task.id} is {in_words(task.state)}, not in review"
     return ""
+
+
+def _why_unapproved(task: Task | None, tip: str) -> str:
+    """Why a branch that has moved since its approval has to be named to land; empty if it has not."""
+    moved = "" if task is None else why_moved(task, tip)
+    return (
+        f"{moved}; `rook review approve {handle(task.id)}` approves it as it is" if task is not None and moved else ""
+    )
 
 
 def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -> str:
@@ -173,7 +182,7 @@ def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -
         return "it holds no commit of its own"
     if branch == base:
         return "it is the base itself"
-    reason = objection(merger.ctx.db, branch, task.id, tip)
+    reason = objection(merger.ctx.db, branch, task.id) or _why_unapproved(task, tip)
     if reason:
         return reason
     return _why_settled(merger.ctx.db, branch, tip, base, branch)

@@ -127,8 +127,7 @@ def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[
         for candidate in stack:
             entry = store.get(db, candidate.entry.id)
             is_withdrawn = entry.state not in (QUEUED, WAITING, TESTING)
-            asked = entry.replace(tip=candidate.entry.tip)
-            reason = "it was taken out of the queue" if is_withdrawn else why_refused(db, asked)
+            reason = "it was taken out of the queue" if is_withdrawn else why_refused(db, entry)
             if reason:
                 hint = "`rook merge list --all` shows what became of it"
                 raise Withdrawn(f"{entry.branch} may not land: {reason}", hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rookery.base.text import as_utf8, one_line
+from rookery.base.text import as_utf8, one_line, plural
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.merge.model import RESOLVED, Entry, FileOutcome
@@ -147,7 +147,7 @@ def describe(file: ConflictedPath, entry: Entry) -> list[str]:
             landed = f" ({landing_of(commit)})" if commit.branch else ""
             lines.append(f"  - {commit.commit[:12]} {commit.subject}{landed}")
         if side.more:
-            lines.append(f"  - and {side.more} more commits")
+            lines.append(f"  - and {plural(side.more, 'more commit')}")
     lines += [f"- {past.tier} {past.outcome} it: {one_line(past.why)}" for past in file.tried if past.tier != "human"]
     return lines
 

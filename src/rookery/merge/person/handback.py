@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.base.text import as_utf8, one_line
+from rookery.base.text import as_utf8, one_line, plural
 from rookery.config import steps
 from rookery.merge.landing.candidate import Candidate, commit_case, merge
 from rookery.merge.landing.history import Start, start_of
@@ -225,7 +225,7 @@ def why_held(judgement: Judgement, conflict: OpenConflict, commit: str) -> str:
     """Why a person's commit may not land as it is; empty if it may."""
     if judgement.problems:
         path, why = judgement.problems[0]
-        more = f", and {len(judgement.problems) - 1} more files" if len(judgement.problems) > 1 else ""
+        more = f", and {plural(len(judgement.problems) - 1, 'more file')}" if len(judgement.problems) > 1 else ""
         return f"{one_line(path)}: {why}{more}"
     if judgement.lost and conflict.accepted != commit:
         return f"it leaves out {changes(judgement.lost)} of one side or the other"
@@ -234,7 +234,7 @@ def why_held(judgement: Judgement, conflict: OpenConflict, commit: str) -> str:
 
 def changes(lost: Sequence[LostLine]) -> str:
     """How many lines are left out that a side put in, or are back that one took out."""
-    return f"{len(lost)} change{'s' * (len(lost) != 1)}"
+    return plural(len(lost), "change")
 
 
 def hand_in(merger: Merger, entry: Entry, conflict: OpenConflict, commit: str) -> Handed | Unfinished | Again:
@@ -277,7 +277,7 @@ def join(merger: Merger, entry: Entry, conflict: OpenConflict, commit: str) -> J
             return Again(reason, commit, entry.tip, merged.conflicts)
         message = f"Merge: the commits that {entry.branch} got while its conflict was resolved\n"
         count = merging.store.count_commits(entry.tip, commit)
-        remark = f"{count} commits that {entry.branch} got meanwhile are merged into the resolution"
+        remark = f"{plural(count, 'newer commit')} of {entry.branch} merged into the resolution"
         joined = Joined(merging.commit(merged.tree, [commit, entry.tip], message), remark=remark)
     if contains(base, joined.commit):
         return joined

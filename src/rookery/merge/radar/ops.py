@@ -10,7 +10,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, BRANCHES, NOTHING, PROCESS, Doc, Ref, op
 
 
-@op("radar", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.radar")
+@op("radar", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="vcs.radar")
 def radar(
     ctx: Context,
     name: Annotated[str | None, Ref(AGENTS), Doc("Only what overlaps with this branch, or this agent's.")] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from rookery.base.text import plural
 from rookery.merge.landing.candidate import Candidate, commit_case
 from rookery.merge.merger import Merger
 from rookery.merge.model import AGENT, HUMAN, MECHANICAL, REIMAGINE
@@ -37,7 +38,7 @@ def attempts(merger: Merger, begin: Case) -> Iterator[tuple[Candidate, Case]]:
     for name, tier in TIERS.items():
         if name not in allowed:
             continue
-        merger.say(f"{begin.entry.branch}: {len(case.conflicts)} files conflict; trying {name}\n")
+        merger.say(f"{begin.entry.branch}: conflicts in {plural(len(case.conflicts), 'file')}; trying {name}\n")
         case = tier.attempt(merger, case)
         if case.is_settled:
             yield Candidate(case.entry, case.onto, commit_case(merger, case, tier=name), name), case

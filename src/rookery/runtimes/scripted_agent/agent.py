@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState, RookError
+from rookery.base.ids import handle
 from rookery.processes.process import run
 from rookery.processes.proctree import descendants, identify, send
 from rookery.runtimes.scripted_agent import steps
@@ -38,6 +39,7 @@ class Agent:
         if options.resume and options.resume != self.memory.session:
             raise InvalidState(f"there is no conversation {options.resume} in {self.folder}")
         self._names = {name: getattr(options, name) for name in ("agent", "role", "task", "parent", "worktree")}
+        self._names["handle"] = handle(options.task)
         if self.memory.script is None:
             self.memory.script = _read_script(options.script, options.instructions)
         self.script = parse_script(self.memory.script)
