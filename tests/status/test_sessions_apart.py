@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,8 @@ def test_levels_of_the_log(rook: Rook) -> None:
         ("info", ["text", "denied", "limit", "tool"]),
         ("debug", ["usage", "text", "denied", "limit", "tool"]),
     ):
-        shown = [line.split()[2] for line in rook("logs", "bee", "--level", level).out.decode().splitlines()]
-        assert shown == kinds, level
+        lines = rook("logs", "bee", "--level", level, "--json").out.splitlines()
+        assert [json.loads(line)["data"]["kind"] for line in lines] == kinds, level
     assert len(rook("logs", "bee", "--level", "info", "--limit", "2").out.splitlines()) == 2
     assert rook("logs", "--level", "loud").status == 2
 
