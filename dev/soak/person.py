@@ -89,7 +89,7 @@ class Person:
     def unfinished(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tasks that an agent began and that have not landed."""
         keys = self.keys
-        return [task for task in tasks if task["id"] in keys and task["attempts"] and task["state"] != "COMPLETED"]
+        return [task for task in tasks if task["id"] in keys and task["attempt"] and task["state"] != "COMPLETED"]
 
     def _plan(self, tasks: list[dict[str, Any]]) -> None:
         """Keep some work ready, an epic with all its tasks at a time. What was cut off is found by its title."""
@@ -127,7 +127,7 @@ class Person:
     def _sling(self, slingers: ThreadPoolExecutor, tasks: list[dict[str, Any]], alive: int) -> None:
         """Give every ready task an agent: some more at once than may live, to see that they are refused."""
         ready = self._site.rook("task", "list", "--ready", "--limit=0").data or []
-        began = {task["id"] for task in tasks if task["attempts"]}
+        began = {task["id"] for task in tasks if task["attempt"]}
         keys = self.keys
         wanted = [task["id"] for task in ready if task["id"] in keys]
         if self._is_quiet.is_set():

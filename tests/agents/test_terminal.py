@@ -58,6 +58,23 @@ def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) ->
 
 
 @pytest.mark.slow
+def test_what_an_agent_in_a_terminal_did_can_be_read_after_its_end(den: Den) -> None:
+    steps = [{"say": "Here I was"}, {"edit": {"path": "a.txt", "text": "a"}}, DONE]
+    den.sling(den.task("Talk", steps), "--name", "bee", "--tmux")
+    den.wait_for("bee", "completed")
+    wait_until(lambda: b"last screen" in den.rook("inspect", "bee").out, 30)
+    shown = den.rook("inspect", "bee", "--follow").out.decode()  # it has ended, so following does
+    assert "last screen" in shown
+    assert "● Here I was" in shown
+    assert "a.txt" in den.rook("logs", "bee").out.decode()
+    refused = den.rook.json("attach", "bee").error
+    assert "has ended" in refused["message"]
+    for command in ("rook inspect bee", "rook logs bee"):
+        assert f"`{command}`" in refused["hint"]
+        assert den.rook(*command.split()[1:]).status == 0
+
+
+@pytest.mark.slow
 def test_stop_ends_an_interactive_agent(den: Den) -> None:
     den.sling(den.task("Hang", [{"child": "sleep 1000"}, {"hang": True}]), "--name", "bee", "--tmux")
     wait_until(lambda: "child" in den.rook("inspect", "bee").out.decode(), 60)

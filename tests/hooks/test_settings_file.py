@@ -143,3 +143,26 @@ def test_prime_for_a_person_and_for_an_unknown_agent(project: Path) -> None:
     assert "No agent is at work" in rook("prime").out.decode()
     assert "rook sling" not in rook("prime", "--compact").out.decode()
     assert rook.json("prime", "--agent", "stranger").error["code"] == "no_such_agent"
+
+
+def test_init_installs_them_on_request_and_else_says_how(repo: Path) -> None:
+    rook, settings = Rook(repo), repo / ".claude/settings.local.json"
+    assert any("rook hooks install" in step for step in rook.json("init", "--yes").data["next"])
+    assert not any("hooks" in step for step in rook.json("init", "--yes", "--no-hooks").data["next"])
+    assert not settings.exists()
+    assert rook.json("init", "--hooks", "--no-hooks").error["code"] == "invalid_input"
+    assert not settings.exists()
+    answer = rook.json("init", "--yes", "--hooks").data
+    assert ".claude/settings.local.json" in answer["created"]
+    assert rook.json("hooks", "status").data["is_current"] is True
+    assert not any("hooks" in step for step in rook.json("init", "--yes").data["next"])
+
+
+def test_a_project_is_made_although_its_settings_cannot_be_read(repo: Path) -> None:
+    settings = repo / ".claude/settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text("{")
+    answer = Rook(repo).json("init", "--yes", "--hooks")
+    assert answer.status == 0
+    assert any("the hooks were not installed" in note for note in answer.data["notes"])
+    assert settings.read_text() == "{"

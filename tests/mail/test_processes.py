@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -122,8 +123,10 @@ def test_an_ended_agent_waits_no_longer(hive: Hive, bee: Agent) -> None:
 
 
 def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> None:
-    assert hive.rook("mail", "wait", "--timeout", "0.1s", "--json", as_=bee).data is None
-    assert hive.rook("mail", "wait", "--timeout", "0.1s").out == "No mail came.\n"
+    waited = hive.rook("mail", "wait", "--timeout", "0.1s", "--json", as_=bee)
+    assert (waited.status, json.loads(waited.out)["data"]) == (1, None)
+    waited = hive.rook("mail", "wait", "--timeout", "0.1s")
+    assert (waited.status, waited.out) == (1, "No mail came.\n")
 
 
 def _waits(child: subprocess.Popen[bytes]) -> None:

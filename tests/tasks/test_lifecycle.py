@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conftest import Rook
 from rookery.db.database import Database
 from rookery.tasks import learning_ops, lifecycle, service, store
 from support import AUTHOR, NOW, add, everything, person_at, refusal
@@ -93,3 +94,24 @@ def test_siblings_see_what_was_learned(db: Database) -> None:
     first, second = add(db, parent=epic), add(db, parent=epic)
     _complete(db, first, "tabs")
     assert [learning.content for learning in service.get(db, second).learnings[1]] == ["tabs"]
+
+
+def test_an_epic_can_fail_and_a_result_can_be_written_again(rook: Rook) -> None:
+    epic = rook.json("epic", "create", "Ship").data["id"]
+    task = rook.json("task", "create", "Work", "--parent", epic).data["id"]
+    assert rook.json("task", "update", task, "--result", "First").data["result"] == "First"
+    assert rook.json("task", "update", task, "--result", "-", stdin=b"Second").data["result"] == "Second"
+    failed = rook.json("epic", "fail", epic, "--reason", "no money").data
+    assert failed["state"] == "FAILED"
+    assert rook.json("epic", "fail", task).error["code"] == "invalid_input"
+
+
+def test_attempts_count_what_comes_after_the_first(rook: Rook) -> None:
+    task = rook.json("task", "create", "Work").data
+    assert (task["attempts"], task["attempt"]) == (0, 0)
+    for number in (1, 2, 3):
+        task = rook.json("task", "start", task["id"]).data
+        assert (task["attempts"], task["attempt"]) == (number - 1, number)
+        refused = rook.json("task", "complete", task["id"], "--attempt", str(number - 1)).error
+        assert refused["code"] == "already_claimed"
+        rook("task", "release", task["id"])

@@ -359,7 +359,7 @@ def test_start_is_safe_to_repeat(rook: Rook, task: dict[str, Any]) -> None:
     first = rook.json("task", "start", task["id"]).data
     git(rook.folder, "commit", "-q", "--allow-empty", "-m", "The base goes on")
     again = rook.json("task", "start", task["id"]).data
-    assert (again["branch"], again["start_commit"], again["attempts"]) == (first["branch"], first["start_commit"], 1)
+    assert (again["branch"], again["start_commit"], again["attempt"]) == (first["branch"], first["start_commit"], 1)
 
 
 def test_start_on_a_parent_starts_its_next_leaf(rook: Rook, task: dict[str, Any]) -> None:

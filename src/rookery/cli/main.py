@@ -1,6 +1,6 @@
 """`rook`: find the operation, import its module alone, run it, print its result. The one edge where errors become text.
 
-Exit status: 0 done, 1 refused, 2 wrong usage, 3 our bug (with the path of a log), 130 interrupted.
+Exit status: 0 done, 1 refused or nothing came, 2 wrong usage, 3 our bug (with the path of a log), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _run(words: list[str]) -> int:
                 _print_result(operation, one, settings, context, values)
         if context.has_database and operation.changes_state:
             _react(context, words)
-        return int(getattr(result, "exit_status", 0))
+        return int(getattr(result, "exit_status", REFUSED if operation.waits and result is None else 0))
     finally:
         context.close()
 

@@ -120,6 +120,8 @@ SESSION_PLAN = "sandbox.json"
 SESSION_RUNNER_LOG = "runner.log"
 SESSION_RUNTIME = "runtime"
 """What is the agent program's own."""
+SESSION_SCREEN = "screen.txt"
+"""What the agent's terminal showed last."""
 SESSION_TOKEN = "token"  # noqa: S105
 """By which the agent proves who it is."""
 

@@ -56,6 +56,13 @@ INSERT INTO record_times (latest, seq)
 """
 """`record_times` is to records what `event_times` is to events (`db/migrations/0010_events.sql`)."""
 _VERSION = 3
+LEVELS = {
+    "error": "is_error = 1 AND kind <> 'denied'",
+    "warn": "(is_error = 1 OR kind IN ('denied', 'limit', 'note'))",
+    "info": "(is_error = 1 OR kind IN ('denied', 'limit', 'note', 'text', 'tool', 'file', 'result'))",
+    "debug": "1 = 1",
+}
+"""Which records are of at least that weight."""
 _RECENT_CHANGES = 1_000
 
 
@@ -131,10 +138,17 @@ class Telemetry:
             if db.inserted % TIMES_EVERY == 0:
                 db.execute(KEEP_TIME.format(table="records", times="record_times"))
 
-    def read(self, agent: str | None = None, session_id: str | None = None, **bounds: Unpack[Bounds]) -> list[Entry]:
-        """Records in the order in which they came."""
-        where = condition(self.db, "record_times", {"agent": agent, "session_id": session_id}, bounds)
-        rows = select(self.db, f"SELECT {', '.join(Entry.field_names())} FROM records", [where], bounds)
+    def read(
+        self,
+        agent: str | None = None,
+        session_id: str | None = None,
+        level: str | None = None,
+        **bounds: Unpack[Bounds],
+    ) -> list[Entry]:
+        """Records in the order in which they came, those of a level and above."""
+        where, values = condition(self.db, "record_times", {"agent": agent, "session_id": session_id}, bounds)
+        part = ([*where, LEVELS[level or "debug"]], values)
+        rows = select(self.db, f"SELECT {', '.join(Entry.field_names())} FROM records", [part], bounds)
         return [Entry(*row).replace(is_error=bool(row[8]), data=loads(row[10])) for row in rows]
 
     def usage(self, turn_id: str) -> list[dict[str, Any]]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.clock import length, seconds_of
 from rookery.base.files import read_text
+from rookery.base.ids import handle
 from rookery.base.text import one_line, plural
 from rookery.config import layout
 from rookery.mail import store as mail_store
@@ -15,10 +17,17 @@ from rookery.mail.model import HUMAN
 from rookery.ops.context import Context
 from rookery.roles.catalog import read_role
 from rookery.status import service as status
+from rookery.status.activity import EVENTS, Activity, about, show_rows
 from rookery.tasks import service
 
 _MOST = 12
 _WIDTH = 100
+_MOST_RECENT = 6
+_SHOWN = (
+    *("task.submitted", "task.changes_requested", "task.approved", "task.completed", "task.failed", "task.cancelled"),
+    *("agent.reserved", "agent.ended", "merge.landed", "merge.failed", "merge.undone", "learning.added"),
+)
+"""The types of events that are worth a line."""
 
 
 def prime(ctx: Context, agent: str | None, *, compact: bool = False) -> str:
@@ -32,6 +41,9 @@ def _for_person(ctx: Context, compact: bool) -> str:
     ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
     parts.append(_section("## Ready to be done next", tasks, "No task is ready."))
+    recent = _recent(ctx)
+    if recent:
+        parts.append(_section("## What happened last", recent))
     unanswered, unread = mail_store.count_unanswered(ctx.db, HUMAN), mail_store.count_new(ctx.db, HUMAN)
     if unanswered:
         waits = "waits" if unanswered == 1 else "wait"
@@ -62,6 +74,9 @@ def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
     children = _agents(ctx, parent=agent)
     if children:
         parts.append(_section("## Your agents", children))
+    recent = _recent(ctx, agent)
+    if recent:
+        parts.append(_section("## What happened last", recent))
     unread = mail_store.count_new(ctx.db, agent)
     if unread:
         parts.append(f"Mail for you: {unread} new. `rook mail check`")
@@ -77,6 +92,20 @@ def _agents(ctx: Context, parent: str | None = None) -> list[str]:
         for agent in status.status(ctx)
         if parent in (None, agent.parent)
     ]
+
+
+def _recent(ctx: Context, *agents: str) -> list[str]:
+    """The newest events, of all or about some agents, the newest last; their own tool calls are left out."""
+    query = about(*agents).replace(source=EVENTS, types=_SHOWN, limit=_MOST_RECENT)
+    now = ctx.clock()
+    return [f"{length(now - seconds_of(row.at))} ago: {_in_words(row)}" for row in show_rows(ctx, query)]
+
+
+def _in_words(row: Activity) -> str:
+    what, by = row.kind.replace(".", " ").replace("_", " "), f" by {row.agent}" if row.agent != row.subject else ""
+    subject = handle(row.subject) if "_" in row.subject and row.subject.partition("_")[2].isupper() else row.subject
+    says = f": {one_line(row.text, _WIDTH)}" if row.text and not row.kind.startswith("task.") else ""
+    return f"{what}, `{one_line(subject, _WIDTH)}`{by}{says}"
 
 
 def _section(title: str, lines: list[str], nothing: str = "") -> str:

@@ -6,10 +6,18 @@ from typing import Annotated
 
 from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
-from rookery.ops.operation import NOTHING, Doc, op
+from rookery.ops.operation import LONG_TEXT, NOTHING, Doc, op
+from rookery.runtimes.model import ERROR, FILE, TEXT, TOOL
+from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
+from rookery.sessions.log import LogEntry
+from rookery.sessions.records import write_record
+from rookery.turns.collector import EventCollector
 from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.opening import prompt_of
+
+_RECORDED = (TEXT, TOOL, FILE, ERROR)
+"""Usage is read from transcripts when the turn ends."""
 
 
 @op("turn begin", needs="hook.write", owns=NOTHING, view="plain.lines")
@@ -28,6 +36,22 @@ def begin(
 def stop(ctx: Context) -> str:
     """End the turn of the calling agent: snapshot, mail acknowledged, and its session too if it has said so."""
     end_turn(ctx, _own_session(ctx))
+    return ""
+
+
+@op("turn record", needs="hook.write", owns=NOTHING, view="plain.lines")
+def record(ctx: Context, event: Annotated[str, LONG_TEXT, Doc("What it did, as its runtime writes it.")]) -> str:
+    """Record what the calling agent has just done."""
+    session = store.session(ctx.db, _own_session(ctx))
+    turn = store.running_turn(ctx.db, session.id)
+
+    def write(entry: LogEntry) -> None:
+        write_record(ctx.root, session, None if turn is None else turn.id, entry)
+
+    collector = EventCollector(session.worktree, write, lambda _conversation: None)
+    for line in open_runtime(session.runtime).read_line(event):
+        if line.kind in _RECORDED:
+            collector.add(line)
     return ""
 
 

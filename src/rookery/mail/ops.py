@@ -266,7 +266,7 @@ def list_mail(
     return Page(shown, shown[-1].id if len(shown) < len(messages) else None)
 
 
-@op("mail wait", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="mail.waited")
+@op("mail wait", needs="mail.write", long=True, waits=True, touches=PROCESS, owns=NOTHING, view="mail.waited")
 def wait(
     ctx: Context,
     *,
@@ -275,7 +275,7 @@ def wait(
     thread: ThreadOption = None,
     type: OfTypeOption = None,
 ) -> Message | None:
-    """Wait until there is new mail, and show the first of it; nothing when the time is up.
+    """Wait until there is new mail, and show the first of it. When the time is up, the exit status is 1.
 
     A headless agent need not wait: it ends its turn, and mail begins the next one.
     """

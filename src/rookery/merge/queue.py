@@ -14,7 +14,7 @@ from rookery.merge.landing import cleanup, completion, land, rebase_requests
 from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, NothingToLand, Outcome
+from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, Outcome
 from rookery.merge.person import closing, handback
 from rookery.merge.run import Run
 from rookery.tasks.scope import outside as scopes
@@ -53,12 +53,7 @@ def land_finished(merger: Merger, base: str) -> Outcome:
     only = {entry.id for entry in (*surveyed.queued, *service.enqueue(merger, surveyed.ready, base))}
     if only:
         return work(merger, base, only).replace(skipped=surveyed.skipped)
-    if surveyed.skipped:
-        return Outcome(base, (), 0, skipped=surveyed.skipped)
-    raise NothingToLand(
-        f"no finished branch is waiting to land on {base}",
-        hint="`rook status --all` shows which agents are done; `rook merge --branch NAME` lands any branch",
-    )
+    return Outcome(base, (), 0, skipped=surveyed.skipped)
 
 
 def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | None = None) -> Outcome:

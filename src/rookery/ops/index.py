@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "errors": ("rookery.status.event_ops",),
     "replay": ("rookery.status.event_ops",),
     "costs": ("rookery.costs.ops",),
-    "metrics": ("rookery.status.ops",),
+    "metrics": ("rookery.overview.ops",),
     "guard": ("rookery.guard.ops",),
     "hooks": ("rookery.hooks.ops",),
     "prime": ("rookery.hooks.ops",),

@@ -180,6 +180,8 @@ class Op(Record):
     """It goes on until it is interrupted, whatever it is given."""
     redraws: bool = False
     """While it follows, each result takes the place of the one before on a terminal."""
+    waits: bool = False
+    """It waits for its result: none when the time is up, and then its exit status is 1."""
 
     @property
     def group(self) -> str:
@@ -220,6 +222,7 @@ def op(
     long: bool = False,
     follows: bool = False,
     redraws: bool = False,
+    waits: bool = False,
 ) -> Callable[[Declared], Declared]:
     """Declare the function as an operation; it stays an ordinary function."""
 
@@ -250,6 +253,7 @@ def op(
             long,
             follows,
             redraws,
+            waits,
         )
         return run
 

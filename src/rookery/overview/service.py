@@ -32,6 +32,7 @@ class WorktreeCount(Record):
 class Overview(Record):
     """The project at one look."""
 
+    PRINTS = "agents"
     at: str
     inbox: int
     """How many things wait for a person."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 from rookery.base.record import Record
@@ -18,7 +18,9 @@ from rookery.events import store
 from rookery.events.model import Event, is_error
 from rookery.events.telemetry import Entry, Telemetry
 from rookery.ops.context import Context
+from rookery.sessions import store as sessions
 from rookery.sessions.log import describe, explain
+from rookery.sessions.model import Session
 
 EVENTS, TOOLS, ALL = "events", "tools", "all"
 """Where to read: the outbox, the telemetry, or both in the order of time."""
@@ -67,6 +69,8 @@ class Query(Record):
     """Types of events, or their families. Tool calls have none, and are left out."""
     since: str | None = None
     errors: bool = False
+    level: str | None = None
+    """Of tool calls, only those of this level of telemetry and above."""
     after: int | None = None
     """The number of an event: read on from there, instead of the newest rows."""
     limit: int = -1
@@ -77,8 +81,13 @@ def about(*agents: str) -> Query:
     return Query(actors=agents, subjects=agents, either=True)
 
 
-def rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Row]:
-    """What fits, in order: the newest rows or those after a number; with `follow`, then every further one."""
+def rows(
+    ctx: Context, query: Query, *, follow: bool = False, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Row]:
+    """What fits, in order: the newest rows or those after a number; with `follow`, then every further one.
+
+    Following ends when `is_over` says that nothing more can come.
+    """
     end = _last(ctx)
     if query.limit < 0:
         yield from _stream(ctx, query, (query.after or 0, 0), end)
@@ -91,15 +100,38 @@ def rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Row]:
         return
     with Commits(ctx.db.path) as commits:
         while True:
+            was_over = is_over()  # asked first: what came before the end is still shown
             begin, end = end, _last(ctx)
             if begin != end:
                 yield from _stream(ctx, query, begin, end)
+            if was_over:
+                return
             commits.wait(_LONGEST_SECONDS)
 
 
-def show_rows(ctx: Context, query: Query, *, follow: bool = False) -> Iterator[Activity]:
+def show_rows(
+    ctx: Context, query: Query, *, follow: bool = False, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Activity]:
     """The same, as lines to read."""
-    return map(_to_activity, rows(ctx, query, follow=follow))
+    return map(_to_activity, rows(ctx, query, follow=follow, is_over=is_over))
+
+
+def show_session(ctx: Context, session: Session, *, limit: int, follow: bool = False) -> Iterator[Activity]:
+    """What happened in one session of an agent, and in no other; following ends with the session."""
+    query = about(session.agent).replace(since=session.created_at, limit=limit)
+    latest = sessions.latest(ctx.db, session.agent)
+    if latest is not None and latest.id != session.id:  # a later one follows it: the newest rows are not its own
+        return iter(_rows_until(ctx, query, session)[-limit if limit > 0 else 0 :])
+
+    def is_over() -> bool:
+        return not sessions.session(ctx.db, session.id).is_alive
+
+    return show_rows(ctx, query, follow=follow, is_over=is_over)
+
+
+def _rows_until(ctx: Context, query: Query, session: Session) -> list[Activity]:
+    shown = show_rows(ctx, query.replace(limit=-1))
+    return list(takewhile(lambda row: row.at <= (session.ended_at or row.at), shown))
 
 
 def _to_activity(row: Row) -> Activity:
@@ -167,7 +199,8 @@ def _call_reads(ctx: Context, query: Query) -> list[Read]:
     agents = query.actors or query.subjects or (None,)
     if query.actors and query.subjects and not query.either:
         agents = tuple(name for name in query.actors if name in query.subjects)
-    return [partial(_read_calls, ctx, agent=name, since=query.since, errors=query.errors) for name in agents]
+    of = {"since": query.since, "errors": query.errors, "level": query.level}
+    return [partial(_read_calls, ctx, agent=name, **of) for name in agents]
 
 
 def _read_calls(ctx: Context, **conditions: Any) -> list[Entry]:

@@ -9,6 +9,7 @@ from rookery.base.clock import is_stamp, parse_duration, stamp
 from rookery.base.errors import InvalidInput
 from rookery.config.environ import HUMAN
 from rookery.events.model import Event
+from rookery.events.telemetry import LEVELS
 from rookery.guard.permits import check_permitted
 from rookery.mail.model import SYSTEM
 from rookery.ops.context import Context
@@ -86,12 +87,19 @@ def logs(
     ctx: Context,
     name: Annotated[str | None, Ref(AGENTS), Doc("The agent; without one, all.")] = None,
     *,
+    level: Annotated[
+        str | None, Choices(tuple(LEVELS)), Doc("Only what is at least this important (debug: everything).")
+    ] = None,
     follow: FollowFlag = False,
     since: SinceOption = None,
     limit: LimitOption = 100,
 ) -> Iterator[Activity]:
-    """Show what agents said and did, call by call."""
-    return _show(ctx, _about_agent(ctx, name).replace(source=TOOLS), since, limit, follow)
+    """Show what agents said and did, call by call.
+
+    With `--level error` you see failed calls and errors; `warn` adds calls that were denied, limits and notes; `info`
+    adds what agents said, did and changed; `debug` adds usage, and calls that have only begun.
+    """
+    return _show(ctx, _about_agent(ctx, name).replace(source=TOOLS, level=level), since, limit, follow)
 
 
 @op("trace", needs="agent.read", view="events.row")

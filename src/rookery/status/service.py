@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rookery.base.clock import seconds_of
 from rookery.base.errors import NotFound
 from rookery.base.record import Record
 from rookery.costs.store import Spent, spent, sum_up
@@ -95,22 +94,6 @@ class Identity(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric(Record):
-    """One session in numbers."""
-
-    PRINTS = "agent"
-    agent: str
-    role: str
-    task_id: str | None
-    outcome: str | None
-    turns: int
-    seconds: float | None
-    tokens: int
-    dollars: float
-    session_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport(Record):
     """A run and its agents."""
 
@@ -196,6 +179,19 @@ def find(db: Database, name: str) -> Session:
     return session
 
 
+def find_session(db: Database, name: str, text: str | None = None) -> Session:
+    """The session of an agent that a text names, by its id or the end of it; without one, its last."""
+    latest = find(db, name)
+    if text is None:
+        return latest
+    ending = text.upper().removeprefix("SES_")
+    fitting = [session for session in store.sessions(db, agent=name) if ending and session.id.endswith(ending)]
+    if len(fitting) != 1:
+        problem = "no session" if not fitting else "more than one session"
+        raise NotFound(f"{name} has {problem} {text}", hint=f"`rook agents show {name}` lists its sessions")
+    return fitting[0]
+
+
 def find_run(db: Database, run: str | None) -> Run:
     """The run that the text names or, for None, the newest that is under way, else the newest; raises NotFound."""
     newest = store.newest_run(db) if run is None else store.find_run(db, run)
@@ -212,6 +208,7 @@ def identity(ctx: Context, name: str) -> Identity:
     titles = _titles(db, sessions)
     recent: list[dict[str, str | None]] = [
         {
+            "session_id": session.id,
             "task_id": session.task_id,
             "title": titles.get(session.task_id or ""),
             "outcome": session.outcome,
@@ -239,21 +236,6 @@ def _domains(ctx: Context, name: str) -> tuple[str, ...]:
     for file, times in changed.items():
         counts["/".join(file.split("/")[:-1][:_DOMAIN_DEPTH]) or "."] += times
     return tuple(sorted(counts, key=lambda folder: (-counts[folder], folder))[:_MOST_DOMAINS])
-
-
-def metrics(db: Database, last: int) -> list[Metric]:
-    """The newest sessions in numbers."""
-    sessions = store.newest(db, last)
-    used = spent(db, [session.id for session in sessions])
-    return [_metric(session, used.get(session.id, Spent())) for session in sessions]
-
-
-def _metric(session: Session, used: Spent) -> Metric:
-    seconds = None
-    if session.ended_at is not None:
-        seconds = round(seconds_of(session.ended_at) - seconds_of(session.created_at), 3)
-    who = (session.agent, session.role, session.task_id, session.outcome)
-    return Metric(*who, used.turns, seconds, used.tokens, used.dollars, session.id)
 
 
 def run_report(ctx: Context, run: Run) -> RunReport:

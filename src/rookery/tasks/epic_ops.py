@@ -111,6 +111,12 @@ def cancel(ctx: Context, epic: OwnEpicArg, *, reason: ReasonOption = None) -> Ta
     return ops.cancel(ctx, _epic_id(ctx, epic), reason=reason)
 
 
+@op("epic fail", needs="epic.write", view="tasks.one")
+def fail(ctx: Context, epic: OwnEpicArg, *, reason: ReasonOption = None) -> TaskView:
+    """Record that an epic could not be done."""
+    return ops.fail(ctx, _epic_id(ctx, epic), reason=reason)
+
+
 @op("epic reopen", needs="epic.write", view="tasks.one")
 def reopen(ctx: Context, epic: OwnEpicArg) -> TaskView:
     """Reopen a finished epic."""

@@ -237,6 +237,8 @@ class TaskJson(_TaskFields):
     design: NotRequired[str]
     """Only epics have one."""
     outside: tuple[OutsideFile, ...]
+    attempt: int
+    """The number of the present attempt, which `--attempt` takes; 0 before the first. `attempts` counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +294,8 @@ class TaskView(Record):
             "blocked_by": self.blocked_by,
             "blocks": self.blocks,
             "outside": self.outside,
+            "attempt": task.attempts,
+            "attempts": max(0, task.attempts - 1),
         }
         if self.depth == 0:
             data["design"] = task.design

@@ -127,12 +127,13 @@ def update(
     description: NewDescriptionOption = None,
     context: NewContextOption = None,
     priority: PriorityOption = None,
+    result: Annotated[str | None, LONG_TEXT, Doc("What came out of it, in place of what stands there.")] = None,
     parent: Annotated[
         str | None, Owns(MOVES), Doc("Move it, with everything under it, below this task; `none` makes it a root.")
     ] = None,
 ) -> TaskView:
-    """Change a task's words, priority or place."""
-    changes = present(title=title, description=description, context=context, priority=priority)
+    """Change a task's words, priority, result or place."""
+    changes = present(title=title, description=description, context=context, priority=priority, result=result)
     return service.update(ctx.db, task, author(ctx), changes, parent=parent)
 
 

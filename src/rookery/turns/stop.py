@@ -19,6 +19,7 @@ from rookery.runtimes.model import TMUX
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import journal, store
 from rookery.sessions.model import RESERVED, STOPPED, STOPPING, NoSuchAgent, Session, Turn
+from rookery.status.screens import keep_screen
 from rookery.terminal.tmux import Tmux
 from rookery.turns.settlement import end_session, read_usage, take_snapshot
 from rookery.vcs.git.locks import of_worktree, remove_dead
@@ -90,7 +91,11 @@ def sweep(ctx: Context, session_id: str) -> None:
 
 
 def end_processes(ctx: Context, session: Session) -> None:
-    """End the runner, the agent's program and all that it started, and remove what these have locked."""
+    """End the runner, the agent's program and all that it started, and remove what these have locked.
+
+    What its terminal shows is kept first.
+    """
+    keep_screen(ctx, session)
     turn = store.running_turn(ctx.db, session.id)
     if turn is not None:
         _end_runner(ctx, session, turn)  # first, so that it does not take the killed child for a crash

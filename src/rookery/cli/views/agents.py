@@ -15,6 +15,7 @@ from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
 from rookery.merge.compare.service import Comparison
+from rookery.overview.metrics import Metric, Metrics, Summary
 from rookery.overview.service import Overview
 from rookery.sessions.model import (
     BOOTING,
@@ -31,7 +32,7 @@ from rookery.sessions.model import (
 )
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
-from rookery.status.service import AgentStatus, Identity, Inspection, Metric
+from rookery.status.service import AgentStatus, Identity, Inspection
 from rookery.tasks.model import Progress
 from rookery.turns.interrupt_ops import Interrupted
 
@@ -263,7 +264,7 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterato
         ]
         yield Table(("turn", "cause", "state", "started", "last output"), turns)
     if result.screen:
-        yield text("screen", "dim")
+        yield text("screen" if session.is_alive else "last screen", "dim")
         yield text(result.screen.rstrip(), indent=2)
 
 
@@ -272,22 +273,49 @@ def attach(result: Attached, _values: dict[str, Any]) -> list[Block]:
     return [text(" ".join(result.command))]
 
 
-def metrics(sessions: list[Metric], _values: dict[str, Any]) -> list[Block]:
-    """Sessions in a table."""
-    rows = [
+def metrics(result: Metrics, _values: dict[str, Any]) -> list[Block]:
+    """Sessions in a table, and their sums and averages."""
+    rows: list[tuple[Cell, ...]] = [
         (
             (session.agent, "bold"),
             session.role,
-            session.outcome or "alive",
+            _outcome(session),
+            session.tier,
             session.turns,
-            "" if session.seconds is None else f"{session.seconds:.1f}s",
+            "" if session.seconds is None else length(session.seconds),
             f"{session.tokens:,}",
-            f"${session.dollars:.4f}",
+            f"${session.dollars:.2f}",
+            session.parent,
+            moment(session.started_at),
+            moment(session.ended_at) if session.ended_at else "",
         )
-        for session in sessions
+        for session in result.sessions
     ]
-    headings = ("agent", "role", "outcome", "turns", "time", "tokens", "cost")
-    return [Table(headings, rows, empty="No agents yet.")]
+    headings = ("agent", "role", "outcome", "landed", "turns", "time", "tokens", "cost", "parent", "began", "ended")
+    table = Table(headings, rows, empty="No sessions yet.", under=(8, 9, 10))
+    return [table, *(_summary(result.summary) if rows else ())]
+
+
+def _outcome(session: Metric) -> str:
+    status = f" ({session.exit_status})" if session.exit_status else ""
+    return f"{session.outcome or 'alive'}{status}"
+
+
+def _summary(summary: Summary) -> list[Block]:
+    average = "" if summary.average_seconds is None else f" in {length(summary.average_seconds)}"
+    fields: dict[str, Cell] = {
+        "total": f"{plural(summary.sessions, 'session')}, {plural(summary.turns, 'turn')}, "
+        f"{plural(summary.tokens, 'token')}, ${summary.dollars:.2f}, {length(summary.seconds)}",
+        "average": f"{summary.average_turns:.1f} turns, {summary.average_tokens:,.0f} tokens, "
+        f"${summary.average_dollars:.2f}{average}",
+        "outcomes": _counts(summary.outcomes),
+        "landed": _counts(summary.tiers),
+    }
+    return [Fields(fields)]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]:
@@ -296,7 +324,7 @@ def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]
         ((role.role, "bold"), ", ".join(role.alive) or "-", role.profile, role.writes, one_line(role.purpose))
         for role in roles
     ]
-    return [Table(("role", "alive", "profile", "writes", "purpose"), rows)]
+    return [Table(("role", "alive", "profile", "writes", "purpose"), rows, empty="No such agents.")]
 
 
 def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
@@ -309,10 +337,10 @@ def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
         "works in": ", ".join(agent.domains),
     }
     recent = [
-        (named(task["task_id"]), task["outcome"] or "alive", one_line(task["title"] or ""))
+        (named(task["session_id"]), named(task["task_id"]), task["outcome"] or "alive", one_line(task["title"] or ""))
         for task in agent.recent_tasks
     ]
-    tasks = Table(("task", "outcome", "title"), recent)
+    tasks = Table(("session", "task", "outcome", "title"), recent)
     return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]
 
 
@@ -334,4 +362,4 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     ]
     headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
     title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
-    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]
+    return [Paragraph([title]), Table(headings, rows, empty="No agent has worked on it.")]

@@ -75,6 +75,9 @@ def outcome(result: Outcome, values: dict[str, Any]) -> Iterator[Block]:
         yield from _landed(result, f" --into {quote(result.base)}" if values.get("into") else "")
     elif result.skipped:
         yield text(f"Nothing landed on {result.base}.", "dim")
+    elif values.get("all"):
+        yield text(f"No finished branch waits to land on {result.base}.", "dim")
+        yield text("`rook status --all` shows who is done; `rook merge --branch NAME` lands any branch.", "dim")
     else:
         yield text(f"No branch is queued for {result.base}.", "dim")
     if result.skipped:

@@ -67,7 +67,7 @@ def _serve_terminal(options: argparse.Namespace) -> int:
     memory = Memory(options.folder)
     memory.save()  # from here on the conversation has its name
     with open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
-        voice = Voice(transcript, on_screen=True)
+        voice = Voice(transcript, on_screen=True, report=lambda line: _record(line, options))
         while (text := read_prompt()) is not None and text.strip() != "/exit":
             sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
             sys.stdout.flush()
@@ -81,6 +81,11 @@ def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace
     """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. A failure stops nothing."""
     data = {"hook_event_name": name, "cwd": options.worktree, **fields}
     run([*rook_command(), "turn", name, *words], cwd=options.worktree, stdin=json.dumps(data), check=False)
+
+
+def _record(line: str, options: argparse.Namespace) -> None:
+    """Tell Rookery what was done, for `rook logs`. A failure stops nothing."""
+    run([*rook_command(), "turn", "record", "-"], cwd=options.worktree, stdin=line, check=False)
 
 
 if __name__ == "__main__":

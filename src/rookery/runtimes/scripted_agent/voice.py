@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from rookery.base.text import one_line
 
 _WIDTH = 140
 _LINES = 20
+_REPORTED = ("text", "tool", "file", "error")
 
 
 class Voice:
     """Writes events as JSON, one object a line; in a terminal also as text on the screen."""
 
-    def __init__(self, file: TextIO, *, on_screen: bool = False) -> None:
+    def __init__(self, file: TextIO, *, on_screen: bool = False, report: Callable[[str], None] | None = None) -> None:
         self._file = file
         self._on_screen = on_screen
+        self._report = report
+        """Gets every event that Rookery is to know of at once; in a headless turn its runner reads the file."""
 
     def tell(self, kind: str, **data: Any) -> None:
         """Write an event, with the fields of a `TurnEvent` of that kind, at once: a kill must not lose it."""
-        self._file.write(json.dumps({"type": kind} | data) + "\n")
+        line = json.dumps({"type": kind} | data)
+        self._file.write(line + "\n")
         self._file.flush()
         if self._on_screen:
             sys.stdout.writelines(line + "\r\n" for line in _shown(kind, data))
             sys.stdout.flush()
+        if self._report is not None and kind in _REPORTED:
+            self._report(line)
 
 
 def _shown(kind: str, data: dict[str, Any]) -> list[str]:
