@@ -362,4 +362,4 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     ]
     headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
     title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
-    return [Paragraph([title]), Table(headings, rows, stretch=5, empty="No agent has worked on it.")]
+    return [Paragraph([title]), Table(headings, rows, empty="No agent has worked on it.")]
