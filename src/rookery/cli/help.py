@@ -129,7 +129,6 @@ _WIDTH = 80
 
 _OVERVIEW = """\
 Rookery runs many coding agents on one repository and lands their work safely.
-
 usage: rook COMMAND [--json] [-q] [-C DIRECTORY] …
 """
 _START = """
