@@ -41,14 +41,19 @@ class Scene(Record):
 class Stage:
     """The demo's repository."""
 
-    def __init__(self, pause: float) -> None:
-        self.folder = tempfile.mkdtemp(prefix="rook-demo-")
-        self.root = os.path.join(self.folder, "shop")
+    def __init__(self, pause: float, root: str = "") -> None:
+        """With a `root`, the repository is there and a person goes on in it, with the same home and settings."""
+        self.folder = root or tempfile.mkdtemp(prefix="rook-demo-")
+        self.root = root or os.path.join(self.folder, "shop")
         self._pause = pause
-        os.mkdir(os.path.join(self.folder, "home"), 0o700)
+        self._is_apart = not root
+        if self._is_apart:
+            os.mkdir(os.path.join(self.folder, "home"), 0o700)
 
     @cached_property
     def _environ(self) -> dict[str, str]:
+        if not self._is_apart:
+            return unmarked_environ()
         env = {
             name: value
             for name, value in unmarked_environ().items()

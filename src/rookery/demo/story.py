@@ -18,6 +18,14 @@ SETTINGS = "gates:\n  - {name: check, run: sh check.sh}\n"
 EPIC = "A better shop"
 TASKS = {"ann": "Take a discount off", "bob": "Ship parcels", "cat": "Show prices"}
 ANSWER = "In euros."
+PRACTICE = {
+    "ann": "Take a discount off the total",
+    "bob": "Add the tax to the total",
+    "cat": "Show prices",
+    "dan": "Ship parcels",
+    "eve": "Count the stock",
+}
+"""The tasks of the exercise: ann and bob change the same line in two ways that only a person can bring together."""
 
 _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} is done"}}
 
@@ -58,7 +66,7 @@ def lead_script(tasks: Mapping[str, str]) -> str:
     """The lead slings the builders, waits for them, and says of each branch that it may land."""
     return script(
         [
-            {"say": "Three parts that do not wait for each other: all at once."},
+            {"say": "No part waits for another: all at once."},
             *({"sling": {"task": task, "name": name}} for name, task in tasks.items()),
             *({"until": {"mail_from": name}} for name in tasks),
             *(_hand_over(name, task) for name, task in tasks.items()),
@@ -70,6 +78,41 @@ def lead_script(tasks: Mapping[str, str]) -> str:
 def script(steps: list[Any]) -> str:
     """A script as it stands in a task; JSON is YAML."""
     return f"```rook-script\n{json.dumps(steps, indent=1)}\n```"
+
+
+def practice_scripts() -> dict[str, str]:
+    """What each builder of the exercise does, and what a person has to settle of it."""
+    return {
+        "ann": script(
+            [_total("discount=0", "max(0, sum(prices) - discount)"), {"commit": "Take a discount off"}, _DONE]
+        ),
+        "bob": script([_total("tax=0", "sum(prices) * (1 + tax)"), {"commit": "Add the tax"}, _DONE]),
+        "cat": scripts()["cat"],
+        "dan": script(
+            [
+                {"edit": {"path": "shipping.py", "text": "def cost(parcels):\n    return parcels *"}},
+                {"crash": 3},
+                {"edit": {"path": "shipping.py", "text": "def cost(parcels):\n    return parcels * 5\n"}},
+                {"commit": "Ship parcels"},
+                _DONE,
+            ]
+        ),
+        "eve": script(
+            [
+                {"edit": {"path": "stock.py", "text": "def left(stock, sold):\n    return stock - sold\n"}},
+                {"commit": "Count what is left"},
+                _DONE,
+                {"wait": "mail"},
+                {"edit": {"path": "stock.py", "text": "def left(stock, sold):\n    return max(0, stock - sold)\n"}},
+                {"commit": "Never count below zero"},
+                _DONE,
+            ]
+        ),
+    }
+
+
+def _total(parameter: str, result: str) -> dict[str, Any]:
+    return {"edit": {"path": "shop.py", "text": f"def total(prices, {parameter}):\n    return {result}\n"}}
 
 
 def _note(text: str) -> dict[str, Any]:
