@@ -188,6 +188,7 @@ _SAMPLES: dict[str, Callable[[Agent, Callable[[str], str]], str]] = {
     **{operation.TASKS: lambda owner, _: owner.task, operation.AGENTS: lambda owner, _: owner.name},
     **{operation.PLACES: lambda owner, _: owner.task, operation.MOVES: lambda owner, _: owner.task},
     operation.LEARNINGS: lambda owner, learn: learn(owner.task),
+    operation.WORK: lambda owner, _: owner.name,
     operation.BRANCHES: lambda owner, _: owner.name,
     operation.MAIL_GROUPS: lambda owner, _: f"of-{owner.name}",
 }

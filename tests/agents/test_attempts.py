@@ -8,6 +8,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 
 _EDIT = {"edit": {"path": "work.txt", "text": "work\n"}}
 _MORE = {"edit": {"path": "more.txt", "text": "more\n"}}
@@ -87,7 +88,7 @@ def test_a_sling_from_earlier_work_that_fails_leaves_that_as_it_was(den: Den) ->
     refused = den.rook.json("sling", task, "--name", "wasp", "--from", "bee", "-c", "provision.setup=exit 7").error
     assert refused["code"] == "provision_failed"
     assert git(den.folder, "for-each-ref") == refs
-    assert den.rook.json("task", "get", task).data["branch"] == f"rook/bee/{task}"
+    assert den.rook.json("task", "get", task).data["branch"] == f"rook/bee/{handle(task)}"
     assert not (den.folder / ".rookery/worktrees/wasp").exists()
 
 

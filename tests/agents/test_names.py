@@ -8,6 +8,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 
 _WORK = [{"edit": {"path": "work.txt", "text": "work\n"}}, {"commit": "Work"}, DONE]
 _FAILING = ("-c", "provision.setup=exit 7")
@@ -70,7 +71,7 @@ def test_a_name_whose_worktree_is_still_there_is_refused_with_a_way_that_works(d
 def test_a_failed_attempt_leaves_the_one_before_it_ready_to_land(den: Den) -> None:
     task = den.task("First", [{"edit": {"path": "work.txt", "text": "work\n"}}, {"commit": "Work"}, {"hang": True}])
     den.sling(task, "--name", "bee")
-    branch = f"rook/bee/{task}"
+    branch = f"rook/bee/{handle(task)}"
     start = den.rook.json("task", "get", task).data["start_commit"]
     den.rook("stop", "bee")
     assert den.rook.json("sling", task, "--name", "wasp", *_FAILING).error["code"] == "provision_failed"
@@ -86,4 +87,4 @@ def test_a_sling_that_fails_on_the_same_task_keeps_the_earlier_worktree(den: Den
     assert den.rook.json("sling", task, "--name", "bee", *_FAILING).error["code"] == "provision_failed"
     assert (den.folder / ".rookery/worktrees/bee/.git").exists()
     assert den.agent("bee")["outcome"] == "stopped"
-    assert git(den.folder, "branch", "--list", f"rook/bee/{task}")
+    assert git(den.folder, "branch", "--list", f"rook/bee/{handle(task)}")

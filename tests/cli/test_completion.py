@@ -54,7 +54,7 @@ def test_commands_options_and_choices_come_from_the_operations(rook: Rook) -> No
     assert not {"turn", "complete", "schema"} & {*offered(rook, "")}
     assert offered(rook, "ps", "--wa") == offered(rook, "status", "--wa")
     assert offered(rook, "log", "--fol") == ["--follow"]
-    assert offered(rook, "ls", "--state", "PENDING_") == ["PENDING_REVIEW"]
+    assert offered(rook, "ls", "--state", "PENDING-") == ["pending-review"]
     assert offered(rook, "agent", "dis") == ["discover"]
     assert offered(rook, "ep") == ["epic"]
     assert offered(rook, "task", "next") == ["next-ready"]

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import git
 from den import Den
+from rookery.base.ids import handle
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert den.rook("merge", "--all").status == 0
     assert git(repo, "show", "main:README.md") == "one\ntwo"
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
-    assert git(repo, "branch", "--list", f"rook/wasp/{task}")
+    assert git(repo, "branch", "--list", f"rook/wasp/{handle(task)}")
     conflicts = [one["conflicts"] for one in den.rook.json("compare", task).data["attempts"]]
     assert conflicts[1] == ["README.md"]
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"

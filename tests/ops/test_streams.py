@@ -64,7 +64,7 @@ def is_blocked(path: Path) -> bool:
 def test_one_that_is_half_read_holds_nothing(name: str, project: Path) -> None:
     prepare(project)
     ctx = open_context(project)
-    values = {"name": "ada", "subject": "ada", "follow": True, "watch": True, "live": True, "limit": 0}
+    values = {"name": "ada", "subject": "ada", "follow": True, "watch": True, "live": True, "limit": 2}
     rows = iter(call(ctx, declared()[name], values))
     next(rows)
     assert not is_blocked(project / ".rookery" / "rookery.db")

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 from support import wait_until
 
 pytestmark = pytest.mark.slow
@@ -80,7 +81,9 @@ def test_a_huge_diff_is_bounded_and_work_that_landed_is_its_landing(den: Den) ->
     assert den.rook.json("diff", "bee", "--all").data["left_out"] == 0
     assert den.rook("merge", "--all").status == 0
     den.rook("worktree", "clean", "bee")
-    git(den.folder, "branch", "-D", f"rook/bee/{task}") if git(den.folder, "branch", "--list", "rook/*") else None
+    git(den.folder, "branch", "-D", f"rook/bee/{handle(task)}") if git(
+        den.folder, "branch", "--list", "rook/*"
+    ) else None
     landed = den.rook.json("diff", task, "--stat").data
     assert landed["landed_on"] == "main"
     assert "long.txt" in paths(landed)

@@ -11,6 +11,7 @@ import pytest
 from agent_rows import Agent
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 from support import run_rook, wait_until
 
 pytestmark = pytest.mark.slow
@@ -59,7 +60,10 @@ def test_a_stopped_agent_goes_on_with_branch_worktree_and_conversation(den: Den,
     den.wait_for("bee", "completed")
     (old, outcome, _, conversation), (_, now, earlier, same) = sessions(den)
     assert (outcome, now, earlier, conversation) == ("stopped", "completed", old, same)
-    assert git(den.folder, "log", "--format=%s", f"rook/bee/{task}", "^main").splitlines() == ["Second", "First"]
+    assert git(den.folder, "log", "--format=%s", f"rook/bee/{handle(task)}", "^main").splitlines() == [
+        "Second",
+        "First",
+    ]
     assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "loose\n"
     assert den.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
     den.assert_no_process()
@@ -81,7 +85,7 @@ def test_a_worktree_that_is_gone_is_made_again_with_what_was_not_committed(den: 
     assert resumed["restored"].startswith("refs/rookery/" + ("rescue" if how == "cleaned" else "snapshots"))
     den.wait_for("bee", "completed")
     assert (tree / "loose.txt").read_text() == "loose\n"
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "second"
 
 
 def test_it_is_told_how_its_last_session_ended_and_what_is_asked(den: Den) -> None:
@@ -103,7 +107,7 @@ def test_work_in_review_is_sent_back_only_with_a_text(den: Den) -> None:
     assert den.agent("bee")["outcome"] == "completed"
     assert den.rook.json("resume", "bee", "use the second").status == 0
     den.wait_for("bee", "completed")
-    wait_until(lambda: git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second", 30)
+    wait_until(lambda: git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "second", 30)
     assert [message["body"].splitlines()[0] for message in den.mail(to="bee")] == ["use the second"]
 
 
@@ -131,7 +135,7 @@ def test_what_cannot_be_resumed_is_refused_and_changes_nothing(den: Den) -> None
 def test_a_branch_that_is_gone_is_not_invented(den: Den) -> None:
     task = stopped(den, *FIRST)
     den.rook("worktree", "clean", "bee")
-    git(den.folder, "branch", "-D", f"rook/bee/{task}")
+    git(den.folder, "branch", "-D", f"rook/bee/{handle(task)}")
     refused = den.rook("resume", "bee")
     assert (refused.status, b"is gone" in refused.err) == (1, True)
     assert len(sessions(den)) == 1
@@ -158,7 +162,7 @@ def test_a_resume_that_fails_leaves_the_earlier_session_the_last(den: Den, is_cl
     assert den.agent("bee")["outcome"] == "stopped"
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
     assert tree.exists() != is_cleaned
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "first"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "first"
     conversation.parent.unlink()
     conversation.parent.mkdir()
     conversation.write_text(kept)
@@ -184,7 +188,7 @@ def test_a_resume_that_is_killed_is_undone_or_goes_on(den: Den, step: str) -> No
         wait_until(lambda: den.agent("bee")["outcome"] == "stopped", 30)
         assert den.rook("resume", "bee").status == 0
     den.wait_for("bee", "completed")
-    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "second"
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "second"
     assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "loose\n"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.ids import handle
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +41,7 @@ def state(den: Den, task: str) -> str:
 
 def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: Den) -> None:
     task = handed_in(den)
-    branch = f"rook/bee/{task}"
+    branch = f"rook/bee/{handle(task)}"
     first = git(den.folder, "rev-parse", branch)
     assert den.rook("merge", "enqueue", branch).status == 0
     (review,) = den.rook.json("review", "list").data
@@ -121,6 +123,31 @@ def test_a_rebase_is_asked_for_and_handed_in_again(den: Den) -> None:
     assert (decided["state"], decided["session"]["agent"]) == ("NEEDS_REBASE", "bee")
     den.wait_for("bee", "completed")
     assert state(den, task) == "PENDING_REVIEW"
-    assert git(den.folder, "merge-base", "main", f"rook/bee/{task}") == git(den.folder, "rev-parse", "main")
+    assert git(den.folder, "merge-base", "main", f"rook/bee/{handle(task)}") == git(den.folder, "rev-parse", "main")
     since = den.rook.json("diff", task, "--since", "review").data
     assert since["files"] == []
+
+
+def test_a_review_goes_by_the_agents_name_while_its_branch_is_the_tasks(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    assert den.rook.json("review", "show", "bee").data["task_id"] == task
+    assert den.rook.json("compare", "bee").data["task_id"] == task
+    assert den.rook("task", "fail", task, "--reason", "again").status == 0
+    assert den.rook("task", "reopen", task).status == 0
+    den.sling(task, "--name", "wasp")
+    den.wait_for("wasp", "completed")
+    earlier = den.rook("review", "approve", "bee")
+    assert (earlier.status, b"is not the current attempt" in earlier.err) == (1, True)
+    assert state(den, task) == "PENDING_REVIEW"
+    assert den.rook("review", "approve", "wasp").status == 0
+    assert state(den, task) == "APPROVED"
+
+
+def test_the_log_of_an_agent_ends_with_how_it_ended(den: Den) -> None:
+    task = den.task("Crash", [{"edit": {"path": "half.txt", "text": "half"}}, {"crash": 3}])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "crashed")
+    for level in ((), ("--level", "error")):
+        last = json.loads(den.rook("logs", "bee", "--json", *level).out.splitlines()[-1])["data"]
+        assert (last["kind"], last["is_error"]) == ("agent.ended", True)
+        assert last["text"].startswith("crashed: exited with status 3")

@@ -190,6 +190,7 @@ def _learnings(ctx: Context) -> list[Candidate]:
 _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.TASKS: _tasks,
     operation.AGENTS: _agents,
+    operation.WORK: lambda ctx: _agents(ctx) + _tasks(ctx),
     operation.BRANCHES: _branches,
     operation.ADDRESSES: _addresses,
     operation.MESSAGES: _messages,

@@ -14,7 +14,19 @@ from rookery.base.errors import Refused
 from rookery.db.database import Database
 from rookery.events.store import last_actor
 from rookery.ops.model import Caller
-from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS, Op
+from rookery.ops.operation import (
+    AGENTS,
+    BRANCHES,
+    CHECKOUTS,
+    HERE,
+    LEARNINGS,
+    MAIL_GROUPS,
+    MOVES,
+    PLACES,
+    TASKS,
+    WORK,
+    Op,
+)
 from rookery.roles.permissions import ANY, BENEATH
 from rookery.sessions import store as sessions
 from rookery.tasks import store as tasks
@@ -60,6 +72,8 @@ def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach:
         return
     if kind in (TASKS, PLACES, MOVES):
         _check_task(db, caller, tasks.resolve(db, value), reach)
+    elif kind == WORK:
+        _check_task(db, caller, sessions.task_named(db, value), reach)
     elif kind == LEARNINGS:
         learning = tasks.get_learning(db, tasks.resolve_learning(db, value))
         _check_task(db, caller, learning.task_id, reach, f"the learning {learning.id} of ")

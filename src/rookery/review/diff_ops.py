@@ -10,12 +10,12 @@ from typing import Annotated
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, NOTHING, PROCESS, Doc, Ref, op
+from rookery.ops.operation import NOTHING, PROCESS, WORK, Doc, Ref, op
 from rookery.processes.spawning import become
 from rookery.review.diff import MOST_LINES as MOST_LINES
 from rookery.review.diff import WorkDiff, diff, find_worktree
 
-NameArg = Annotated[str, Ref(AGENTS), Doc("An agent, or the id of a task.")]
+NameArg = Annotated[str, Ref(WORK), Doc("An agent, or the id of a task.")]
 
 
 @dataclass(frozen=True, slots=True)

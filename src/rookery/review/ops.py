@@ -9,12 +9,12 @@ from rookery.base.page import Page
 from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
 from rookery.ops.context import Context
-from rookery.ops.operation import LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
+from rookery.ops.operation import LONG_TEXT, PROCESS, WORK, Doc, Owns, Ref, op
 from rookery.review import service
 from rookery.review.model import Decided, Review, ReviewDetails
 from rookery.tasks.reviews.decisions import check_comment
 
-OwnTaskArg = Annotated[str, Owns(TASKS), Doc("The task's id, or its beginning or end.")]
+OwnTaskArg = Annotated[str, Owns(WORK), Doc("The task's id, or the agent that works on it.")]
 DEFAULT_LIMIT = 50
 
 
@@ -33,7 +33,7 @@ def list_reviews(
 
 @op("review show", needs="task.read", long=True, view="reviews.details")
 def show(
-    ctx: Context, task: Annotated[str, Ref(TASKS), Doc("The task's id, or its beginning or end.")]
+    ctx: Context, task: Annotated[str, Ref(WORK), Doc("The task's id, or the agent that works on it.")]
 ) -> ReviewDetails:
     """Show what a reviewer needs to decide: the task, what changed, the gates, earlier rounds and their comments."""
     return service.details(ctx, task)

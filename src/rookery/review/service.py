@@ -57,7 +57,7 @@ def listing(ctx: Context, *, limit: int = 0, cursor: str | None = None) -> Page[
 def details(ctx: Context, text: str) -> ReviewDetails:
     """One review at length; also of work that was sent back, or has landed."""
     merger, db = Merger(ctx, ctx.actor), ctx.db
-    task = tasks.find(db, text)
+    task = _find(db, text)
     steps = reviews.steps(db, task.id)
     if task.state not in STATES and not steps:
         raise NotFound(
@@ -76,6 +76,19 @@ def details(ctx: Context, text: str) -> ReviewDetails:
         landing=landing,
         steps=tuple(steps),
     )
+
+
+def _find(db: Database, text: str) -> Task:
+    """The task of that id, or of the agent of that name, whose work then has to be the task's current attempt."""
+    task = tasks.get(db, sessions.task_named(db, text))
+    agent = sessions.latest(db, text)
+    if agent is not None and agent.task_id == task.id and agent.branch != task.branch:
+        name = handle(task.id)
+        raise InvalidState(
+            f"{agent.branch} is not the current attempt at {name}, but {task.branch or 'no branch'}",
+            hint=f"`rook review show {name}` shows that; `rook compare {name} --keep {text}` takes this one instead",
+        )
+    return task
 
 
 def _facts(merger: Merger, task: Task, submitted_at: str) -> dict[str, Any]:
@@ -161,7 +174,7 @@ class Decision:
     def __init__(self, ctx: Context, text: str, step: str, comment: str) -> None:
         self.ctx = ctx
         self.merger = Merger(ctx, ctx.actor)
-        self.task = tasks.find(ctx.db, text)
+        self.task = _find(ctx.db, text)
         self.step = step
         self.comment = comment
         self.author = Author(ctx.actor, ctx.now())

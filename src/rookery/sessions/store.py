@@ -18,6 +18,7 @@ from rookery.db.database import Database, Row
 from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
 from rookery.sessions.model import ENDED, FAILED, Hold, NoSuchAgent, Run, Session, Settings, Turn, next_state
+from rookery.tasks import store as tasks
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
@@ -89,6 +90,12 @@ def latest(db: Database, agent: str) -> Session | None:
     """The agent's present session, or its last; a sling that failed counts only if there is nothing else."""
     order = "CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END, seq DESC"
     return next(_sessions(db, f"agent = ? ORDER BY {order} LIMIT 1", agent), None)
+
+
+def task_named(db: Database, text: str) -> str:
+    """The task that the text names by its id, or by the agent that worked on it last; its whole id."""
+    session = latest(db, text)
+    return tasks.resolve(db, text) if session is None or session.task_id is None else session.task_id
 
 
 def of_agent(db: Database, agent: str) -> list[Session]:

@@ -22,8 +22,8 @@ from rookery.sessions import store as sessions
 from rookery.sessions.log import describe, explain
 from rookery.sessions.model import Session
 
-EVENTS, TOOLS, ALL = "events", "tools", "all"
-"""Where to read: the outbox, the telemetry, or both in the order of time."""
+EVENTS, TOOLS, ALL, LOG = "events", "tools", "all", "log"
+"""Where to read: the outbox, the telemetry, or both in the order of time; a log has the telemetry and some events."""
 
 Row = Event | Entry
 Read = Callable[..., Sequence[Row]]
@@ -34,6 +34,8 @@ Position = tuple[int, int]
 _LONGEST_SECONDS = 60.0
 _PART = 500
 """How many rows are read at a time where all are wanted."""
+_BAD = ("error", "warn")
+"""Levels at which only events show that say that something went wrong."""
 _SUMMARY_FIELDS = ("title", "content", "subject", "reason", "outcome", "cause", "state", "step")
 
 
@@ -66,7 +68,7 @@ class Query(Record):
     either: bool = False
     """An event fits by its actor or by its subject; otherwise by both."""
     types: tuple[str, ...] = ()
-    """Types of events, or their families. Tool calls have none, and are left out."""
+    """Types of events, or their families. Tool calls have none, and are left out where only events are asked for."""
     since: str | None = None
     errors: bool = False
     level: str | None = None
@@ -174,7 +176,7 @@ def _read(ctx: Context, query: Query, begin: Position, end: Position) -> list[Ro
     ):
         read = [row for ask in reads for row in ask(after=first, before=last + 1, limit=limit, newest=newest)]
         rows += _once(iter(sorted(read, key=_number)))
-    if query.source == ALL:
+    if query.source in (ALL, LOG):
         rows.sort(key=lambda row: row.at)
     return rows[-limit:] if newest else rows[:limit]
 
@@ -188,13 +190,14 @@ def _event_reads(ctx: Context, query: Query) -> list[Read]:
         pairs = [*((name, None) for name in query.actors), *((None, name) for name in query.subjects)] or [(None, None)]
     else:
         pairs = product(query.actors or (None,), query.subjects or (None,))
-    of: dict[str, Any] = {"kinds": query.types, "since": query.since, "errors": query.errors}
+    errors = query.errors or query.level in _BAD
+    of: dict[str, Any] = {"kinds": query.types, "since": query.since, "errors": errors}
     return [partial(store.read, ctx.db, actor=actor, subject=subject, **of) for actor, subject in pairs]
 
 
 def _call_reads(ctx: Context, query: Query) -> list[Read]:
     """The same of the telemetry."""
-    if query.source == EVENTS or query.types:
+    if query.source == EVENTS or (query.types and query.source != LOG):
         return []
     agents = query.actors or query.subjects or (None,)
     if query.actors and query.subjects and not query.either:
@@ -232,4 +235,6 @@ def _number(row: Row) -> int:
 def _summary(event: Event) -> str:
     data = event.data
     fields = data.get("task") or data.get("learning") or data.get("session") or data.get("set") or data
+    if event.type == "agent.ended":
+        return ": ".join(str(fields[name]) for name in ("outcome", "reason") if fields.get(name))
     return next((str(fields[name]) for name in _SUMMARY_FIELDS if fields.get(name)), "")

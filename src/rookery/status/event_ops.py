@@ -15,11 +15,12 @@ from rookery.mail.model import SYSTEM
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, TASKS, Choices, Doc, Ref, declared, op
 from rookery.sessions import store
-from rookery.status.activity import ALL, EVENTS, TOOLS, Activity, Query, about, rows, show_rows
+from rookery.status.activity import ALL, EVENTS, LOG, TOOLS, Activity, Query, about, rows, show_rows
 from rookery.status.service import find, find_run
 from rookery.tasks.store import resolve
 
 _DEFAULT_LIMIT = 50
+_IN_LOGS = ("agent.ended",)
 
 AgentOption = Annotated[str | None, Ref(AGENTS), Doc("Only this agent.")]
 SinceOption = Annotated[str | None, Doc("Only what is newer, such as 10m.")]
@@ -94,12 +95,12 @@ def logs(
     since: SinceOption = None,
     limit: LimitOption = 100,
 ) -> Iterator[Activity]:
-    """Show what agents said and did, call by call.
+    """Show what agents said and did, call by call, and how they ended.
 
     With `--level error` you see failed calls and errors; `warn` adds calls that were denied, limits and notes; `info`
     adds what agents said, did and changed; `debug` adds usage, and calls that have only begun.
     """
-    return _show(ctx, _about_agent(ctx, name).replace(source=TOOLS, level=level), since, limit, follow)
+    return _show(ctx, _about_agent(ctx, name).replace(source=LOG, types=_IN_LOGS, level=level), since, limit, follow)
 
 
 @op("trace", needs="agent.read", view="events.row")

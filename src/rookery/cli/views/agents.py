@@ -11,7 +11,7 @@ from rookery.agents.several import Slung
 from rookery.agents.stop_ops import Stopped
 from rookery.base.clock import length, seconds_of
 from rookery.base.ids import with_handles
-from rookery.base.text import one_line, plural
+from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
 from rookery.merge.compare.service import Comparison
@@ -349,7 +349,7 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     rows = [
         (
             line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
-            attempt.state,
+            in_words(attempt.state),
             attempt.commits,
             f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
             "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
@@ -361,5 +361,5 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
         for attempt in result.attempts
     ]
     headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
-    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {result.state}")
+    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {in_words(result.state)}")
     return [Paragraph([title]), Table(headings, rows, empty="No agent has worked on it.")]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rookery.base.clock import length, seconds_of
 from rookery.base.ids import handle
-from rookery.base.text import one_line, plural
+from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
 from rookery.config.environ import now
 from rookery.merge.model import LANDED
@@ -52,7 +52,7 @@ def listing(reviews: list[Review], _values: dict[str, Any]) -> list[Block]:
 def _state(review: Review) -> Span:
     if review.is_moved:
         return "moved since approval", "bad"
-    return review.state, {APPROVED: "good", NEEDS_REBASE: "busy"}.get(review.state, "note")
+    return in_words(review.state), {APPROVED: "good", NEEDS_REBASE: "busy"}.get(review.state, "note")
 
 
 def _age(at: str) -> str:
@@ -180,7 +180,7 @@ def _without_author(result: Decided, name: str) -> Iterator[Block]:
     elif result.state == "PENDING":
         yield text(f"{name} is open again: `rook sling {name}` gives it to another agent", "dim")
     else:
-        yield text(f"{name} is {result.state}: `rook task submit {name}` hands it in again", "dim")
+        yield text(f"{name} is {in_words(result.state)}: `rook task submit {name}` hands it in again", "dim")
 
 
 def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:

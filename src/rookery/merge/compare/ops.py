@@ -8,13 +8,13 @@ from rookery.merge.compare import service
 from rookery.merge.compare.service import Comparison
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, BRANCHES, PROCESS, TASKS, Doc, Owns, Ref, op
+from rookery.ops.operation import AGENTS, BRANCHES, PROCESS, WORK, Doc, Owns, Ref, op
 
 
 @op("compare", needs="task.write", long=True, touches=PROCESS, view="agents.compared")
 def compare(
     ctx: Context,
-    task: Annotated[str, Owns(TASKS), Doc("The task's id, or its beginning or end.")],
+    task: Annotated[str, Owns(WORK), Doc("The task's id, or the agent that works on it.")],
     *,
     keep: Annotated[str | None, Ref(AGENTS), Doc("Make this agent's branch the task's branch, in review.")] = None,
     into: Annotated[

@@ -58,7 +58,7 @@ class Comparison(Record):
 def compare(merger: Merger, text: str, base: str) -> Comparison:
     """Compare the attempts at a task; slings that failed are none. New objects are thrown away."""
     ctx, now = merger.ctx, merger.ctx.clock()
-    task = tasks.find(ctx.db, text)
+    task = tasks.get(ctx.db, agents.task_named(ctx.db, text))
     sessions = list(_attempts(merger, task).values())
     used = spent(ctx.db, [session.id for session in sessions])
     with merger.merging.on_trial() as trial:
@@ -119,7 +119,7 @@ def _verdicts(merger: Merger, trees: list[str], own: str) -> tuple[str, ...]:
 def keep(merger: Merger, text: str, agent: str) -> None:
     """Make an attempt's branch the task's branch, in review; the other branches stay as they are."""
     db, actor = merger.ctx.db, merger.actor
-    task = tasks.find(db, text)
+    task = tasks.get(db, agents.task_named(db, text))
     session = next((one for one in reversed(_attempts(merger, task).values()) if one.agent == agent), None)
     if session is None:
         raise InvalidInput(f"{agent} has not worked on {task.id}", hint=f"`rook compare {task.id}` shows who has")
