@@ -170,7 +170,11 @@ def test_every_operation_that_changes_something_says_whose_it_is() -> None:
         for param, kind in (op.owns or {}).items():
             assert kind in kinds, op.name
             assert param == operation.HERE or param in {one.name for one in op.params}, op.name
-        about = {"task": {operation.TASKS, operation.WORK}, "epic": {operation.TASKS}, "learning": {operation.LEARNINGS}}
+        about = {
+            "task": {operation.TASKS, operation.WORK},
+            "epic": {operation.TASKS},
+            "learning": {operation.LEARNINGS},
+        }
         about |= {"name": {operation.AGENTS}} if op.group in ("worktree", "agent", "stop", "interrupt") else {}
         for one in op.params:
             if op.changes_state and one.positional and one.name in about:

@@ -151,3 +151,22 @@ def test_the_log_of_an_agent_ends_with_how_it_ended(den: Den) -> None:
         last = json.loads(den.rook("logs", "bee", "--json", *level).out.splitlines()[-1])["data"]
         assert (last["kind"], last["is_error"]) == ("agent.ended", True)
         assert last["text"].startswith("crashed: exited with status 3")
+
+
+def test_quiet_prints_what_the_next_command_accepts(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    printed = {
+        "review list": task,
+        "review show bee": task,
+        "diff bee": "work.txt",
+        "path bee": str(den.folder / ".rookery/worktrees/bee"),
+        "task tree": task,
+        "merge predict bee": f"rook/bee/{handle(task)}",
+    }
+    for command, expected in printed.items():
+        assert den.rook(*command.split(), "-q").out.decode() == f"{expected}\n", command
+    (item,) = den.rook("inbox", "-q").out.decode().splitlines()
+    assert den.rook("inbox", "ack", item).status == 0
+    assert den.rook("inbox", "-q").out == b""
+    assert den.rook("review", "approve", den.rook("review", "list", "-q").out.decode().strip(), "-q").status == 0
+    assert state(den, task) == "APPROVED"

@@ -147,7 +147,7 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
         _print_envelope({"v": 1, "ok": True, "data": result, **more})
     elif not settings.quiet:
         print_view(op.view, result, values, no_color=settings.no_color or context.environ.no_color)
-    elif not op.streams:
+    else:
         print_ids(result)
 
 

@@ -47,6 +47,7 @@ _HIDDEN = "[left out]"
 class BugReport(Record):
     """Where the report is, and what it has."""
 
+    PRINTS = "path"
     path: str
     size: int
     sections: tuple[str, ...]

@@ -15,6 +15,7 @@ _FAILED = ("crashed", "failed")
 class Event(Record):
     """One entry of the outbox. `seq` grows by the order of commits."""
 
+    PRINTS = ""
     seq: int
     id: str
     at: str

@@ -23,6 +23,7 @@ _LANDINGS = (model.GATE, model.CONFLICT, model.LANDING, model.BASE)
 class Opened(Record):
     """An item with the text behind it."""
 
+    PRINTS = "item"
     item: Item
     text: str
     """The question, the reason, or the error: all of it."""

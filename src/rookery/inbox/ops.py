@@ -24,6 +24,7 @@ _LONGEST_SECONDS = 60.0
 class Inbox(Record):
     """What waits for a person."""
 
+    PRINTS = "items"
     SHOWN: ClassVar[tuple[str, ...]] = ("open",)
     items: tuple[Item, ...]
     """In the order in which to look at them: urgent first, then what holds up more, then what has waited longest."""

@@ -134,6 +134,7 @@ class Skipped(Record):
 class Predicted(Record):
     """How a branch would land."""
 
+    PRINTS = "branch"
     JSON_NAMES = {"tier": "predicted_tier"}
     SHOWN = ("would_require_agent",)
     branch: str

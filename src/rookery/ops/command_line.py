@@ -35,7 +35,7 @@ class Globals(Record):
 
 GLOBALS = (
     Param("json", "Print one JSON envelope.", kind=FLAG, default=False),
-    Param("quiet", "Print ids only, or nothing.", kind=FLAG, default=False, short="q"),
+    Param("quiet", "Print only what the next command accepts: ids, names, paths.", kind=FLAG, default=False, short="q"),
     Param("no_color", "Print without colours.", kind=FLAG, default=False),
     Param("directory", "Run as if started in this folder.", short="C"),
     Param(

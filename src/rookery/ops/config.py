@@ -19,6 +19,7 @@ from rookery.ops.operation import SETTINGS, Doc, Ref, op
 class Setting(Record):
     """One key with the value in force. Durations are seconds; `shown` is for people."""
 
+    PRINTS = "key"
     key: str
     value: Any
     shown: str

@@ -29,6 +29,7 @@ class Detected(Record):
 class Difference(Record):
     """What a checkout has that its base has not; `patch` only when it was asked for."""
 
+    PRINTS = "files"
     base: str | None
     files: tuple[FileDiff, ...]
     patch: str | None = None

@@ -47,6 +47,7 @@ class Work(Record):
 class WorkDiff(Record):
     """What some work changes."""
 
+    PRINTS = "files"
     branch: str
     agent: str | None
     task_id: str | None

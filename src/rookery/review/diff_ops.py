@@ -22,6 +22,7 @@ NameArg = Annotated[str, Ref(WORK), Doc("An agent, or the id of a task.")]
 class Place(Record):
     """Where an agent works."""
 
+    PRINTS = "path"
     name: str
     path: str
 

@@ -16,6 +16,7 @@ from rookery.vcs.model import FileDiff
 class Review(Record):
     """A task whose work was handed in and has not landed."""
 
+    PRINTS = "task_id"
     task_id: str
     title: str
     state: str
@@ -58,6 +59,7 @@ class ReviewDetails(Review):
 class Decided(Record):
     """A decision about a review, and what became of it."""
 
+    PRINTS = "task_id"
     task_id: str
     action: str
     state: str
@@ -80,6 +82,7 @@ class Decided(Record):
 class Resumed(Record):
     """An agent that was resumed."""
 
+    PRINTS = "session"
     session: Session
     earlier: Session
     """Its session before this one."""

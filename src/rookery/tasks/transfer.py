@@ -34,6 +34,7 @@ _REPORT_EVERY = 100
 class Exported(Record):
     """What was written."""
 
+    PRINTS = ""
     path: str
     tasks: int
     learnings: int

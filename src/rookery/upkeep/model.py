@@ -15,6 +15,7 @@ BEFORE_MIGRATION = "before-migration"
 class Backup(Record):
     """A copy of the database."""
 
+    PRINTS = "name"
     name: str
     path: str
     at: str
@@ -32,6 +33,7 @@ class Backup(Record):
 class Restoration(Record):
     """What `rook restore` did, would do, or can do."""
 
+    PRINTS = "backups"
     backups: tuple[Backup, ...] = ()
     """What there is to choose from, the newest first."""
     chosen: Backup | None = None

@@ -100,6 +100,7 @@ class Contents(Record):
 class LogEntry(Record):
     """One commit, newest first in a log."""
 
+    PRINTS = "commit"
     commit: str
     message: str
     author: str
@@ -110,6 +111,7 @@ class LogEntry(Record):
 class FileDiff(Record):
     """What happened to one path between two states; line counts are None for binary files."""
 
+    PRINTS = "path"
     path: str
     kind: str
     added: int | None

@@ -25,6 +25,7 @@ from rookery.worktrees.removal import alone
 class Snapshot(Record):
     """The end of one turn."""
 
+    PRINTS = "ref"
     session_id: str
     turn: int
     at: str | None

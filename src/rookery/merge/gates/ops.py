@@ -20,6 +20,7 @@ from rookery.ops.operation import BRANCHES, GATES, NOTHING, PROCESS, Doc, Ref, o
 class GateSummary(Record):
     """A gate, and its last results."""
 
+    PRINTS = "name"
     name: str
     run: str
     paths: tuple[str, ...]
