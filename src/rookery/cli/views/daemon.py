@@ -28,7 +28,7 @@ def status(result: Any, _values: dict[str, Any]) -> list[Block]:
         fields |= {
             "memory": f"{result.resident_bytes / 1e6:.0f} MB",
             "threads": str(result.threads),
-            "limits": f"nice {result.nice}, {plural(result.open_files_limit, 'open file')}",
+            "limits": f"nice {result.nice}, {result.open_files_limit} open files",
             "cgroup": result.cgroup or "none",
         }
     return [Fields(fields | {"log": (result.log, "dim")}, shows_empty=True)]
