@@ -23,7 +23,7 @@ from support import child_environ
 _GUIDED = (ROOT / "docs/guides/claude-code.md", ROOT / "docs/guides/first-day.md")
 """They have tests of their own."""
 _PATIENCE = 300
-_ID = re.compile(r"task_[0-9A-Z]{26}")
+_HANDLE = re.compile(r"^id +([0-9a-z]{6})$", re.MULTILINE)
 _BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 _PIP = """#!/bin/sh
 # The packages that Rookery needs are those of the tests; nothing else may come from elsewhere.
@@ -88,8 +88,10 @@ class Reader:
                 self.folder /= command.split()[1]
                 continue
             output = self.type(command)
-            if shown := _ID.search(output):
-                self.ids["EPIC_ID" if command.startswith("rook epic create") else "TASK_ID"] = shown[0]
+            if shown := _HANDLE.search(output):
+                self.ids["EPIC_ID" if command.startswith("rook epic create") else "TASK_ID"] = shown[1]
+            elif command.startswith("rook backup"):
+                self.ids["BACKUP"] = output.split()[0]
 
     def type(self, command: str) -> str:
         """Run one line, and return what it printed."""

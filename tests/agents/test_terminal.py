@@ -114,7 +114,7 @@ def test_two_that_settle_a_dead_terminal_agree_on_how_it_ended(den: Den, monkeyp
         interactive.end_terminal(ctx, session.id)
 
     ended = store.session(db, session.id)
-    assert (ended.outcome, ended.reason) == ("crashed", "exited with status -9")
+    assert (ended.outcome, ended.reason) == ("crashed", "killed (exit status 137, often out of memory)")
     assert not Tmux(ctx.tmux_socket).has(session.terminal)
     db.close()
 

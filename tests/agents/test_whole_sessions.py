@@ -136,7 +136,7 @@ def test_a_turn_that_ends_without_the_last_message_leaves_the_agent_waiting_and_
     ("steps", "reason"),
     [
         ([{"crash": 3}], "exited with status 3"),
-        ([{"signal": "SIGKILL"}], "exited with status -9"),
+        ([{"signal": "SIGKILL"}], "killed (exit status 137, often out of memory); no output"),
         ([{"fail": "overloaded"}], "overloaded"),
     ],
 )

@@ -17,7 +17,7 @@ from rookery.agents.sling import carry_out
 from rookery.base.errors import InvalidState
 from rookery.base.ids import SESSION, handle, new_id
 from rookery.base.record import Record
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
 from rookery.config.loader import section
@@ -199,7 +199,7 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
         return None
     if task.state in _IN_REVIEW:
         hint = f'`rook review request-changes {handle(task.id)} "…"` says what to change, and resumes it'
-        raise InvalidState(f"{handle(task.id)} is {task.state}", hint=hint)
+        raise InvalidState(f"{handle(task.id)} is {in_words(task.state)}", hint=hint)
     if task.state == NEEDS_REBASE and task.branch == earlier.branch:
         return task
     task = find_task(ctx, task.id, role, now, by=earlier.agent)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
+from rookery.processes.exits import killed_by
 from rookery.tasks.model import OutsideFile
 
 QUEUED = "queued"
@@ -258,8 +259,9 @@ class GateRun(Record):
     @property
     def result(self) -> str:
         """Its verdict in a sentence."""
-        status = f" (exit status {self.status})" if self.status else ""
-        return f"{VERDICTS[self.verdict]}{status}"
+        if killed := killed_by(self.status):
+            return f"{VERDICTS[self.verdict]}: {killed}"
+        return f"{VERDICTS[self.verdict]} (exit status {self.status})" if self.status else VERDICTS[self.verdict]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from rookery.agents.resume import Resumption, resume
 from rookery.base.errors import InvalidState, NotFound, RookError
 from rookery.base.ids import handle
 from rookery.base.page import Page
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.db.database import Database
 from rookery.mail import service as mail
 from rookery.mail import store as messages
@@ -61,7 +61,7 @@ def details(ctx: Context, text: str) -> ReviewDetails:
     steps = reviews.steps(db, task.id)
     if task.state not in STATES and not steps:
         raise NotFound(
-            f"{handle(task.id)} was not handed in: it is {task.state}", hint="`rook review list` shows what was"
+            f"{handle(task.id)} was not handed in: it is {in_words(task.state)}", hint="`rook review list` shows what was"
         )
     at = max((step.at for step in steps if step.action == reviews.SUBMITTED), default=task.updated_at)
     tip = _tip(merger, task)

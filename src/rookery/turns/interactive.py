@@ -6,6 +6,7 @@ import re
 
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
+from rookery.processes.exits import killed_by
 from rookery.processes.proctable import MARK
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
@@ -87,7 +88,7 @@ def end_terminal(ctx: Context, session_id: str) -> None:
         return
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     take_snapshot(ctx, session)
-    reason = "its terminal is gone" if pane is None else f"exited with status {pane.exit_status}"
+    reason = "its terminal is gone" if pane is None else killed_by(pane.exit_status) or f"exited with status {pane.exit_status}"
     is_finished = mail_store.terminal_message(ctx.db, session) is not None
     end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason, is_swept=False)
     sweep(ctx, session.id)

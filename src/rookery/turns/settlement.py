@@ -22,6 +22,7 @@ from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail import store as messages
 from rookery.ops.context import Context
+from rookery.processes.exits import how_it_ended
 from rookery.roles.catalog import read_role
 from rookery.roles.model import Role
 from rookery.runtimes.model import HEADLESS
@@ -83,8 +84,7 @@ def settle_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd, *, can
             is_swept = session.mode == HEADLESS
             _end(ctx, session, COMPLETED, f"said {last_message.type}", work, is_swept=is_swept)
         elif end.state == TURN_FAILED:
-            output = f": {end.last_words}" if end.last_words else ", no output"
-            _end(ctx, session, CRASHED, f"exited with status {end.exit_status}{output}", work)
+            _end(ctx, session, CRASHED, how_it_ended(end.exit_status, end.last_words or ""), work)
         else:
             store.change_session(db, session, "agent.waiting", at=ctx.now(), move="wait")
             return True

@@ -15,6 +15,7 @@ from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.child import ended_with_block, start
+from rookery.processes.exits import how_it_ended
 from rookery.processes.proctable import SCRATCH
 from rookery.runtimes.model import RESULT
 from rookery.runtimes.registry import open_runtime
@@ -81,7 +82,7 @@ def _run(order: Order, events: EventCollector, hiding: Mask) -> str:
         log.write(hiding.end())
         if events.failure:
             return f"the agent failed: {events.failure}"
-        return "" if status == 0 else f"the agent exited with {status}: {child.last_output or 'no output'}"
+        return "" if status == 0 else f"the agent {how_it_ended(status, child.last_output)}"
 
 
 if __name__ == "__main__":
