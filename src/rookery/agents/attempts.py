@@ -42,7 +42,7 @@ def find_start(ctx: Context, text: str, agent: str) -> tuple[Session, str, str]:
     """
     session = store.latest(ctx.db, agent)
     if session is None:
-        raise NoSuchAgent(f"no agent {agent}", hint="`rook status --all` shows who is and was there")
+        raise NoSuchAgent(f"no agent {agent}", hint="`rook status --all` lists all agents, also those that have ended")
     task_id = tasks.resolve(ctx.db, text)
     if session.task_id != task_id:
         raise InvalidState(

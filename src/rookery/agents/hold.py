@@ -89,7 +89,7 @@ def _hold(ctx: Context, name: str, kind: str) -> Session:
     with ctx.db.write() as db:
         session, now = store.find_living(db, name), ctx.now()
         if session.state == BOOTING and session.step != READY:
-            raise InvalidState(f"{name} is just being slung", hint="try again in a moment")
+            raise InvalidState(f"{name} is still being started", hint="try again in a moment")
         if is_stopping(session):
             raise InvalidState(f"{name} is being stopped", hint=f"`rook inspect {name}` shows it")
         held = session.hold
@@ -114,7 +114,7 @@ def _end_turn(ctx: Context, session: Session) -> None:
         if time.monotonic() > deadline:
             raise InvalidState(
                 f"the turn of {session.agent} has not ended yet; no other one begins",
-                hint=f"`rook takeover {session.agent}` again waits on, `rook stop {session.agent}` ends it",
+                hint=f"`rook takeover {session.agent}` waits for it again, `rook stop {session.agent}` ends it",
             )
         ctx.react()
         calls.sleep(_PAUSE)

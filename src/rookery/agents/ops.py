@@ -56,14 +56,18 @@ def sling(
     task: Annotated[
         tuple[str, ...],
         Owns(TASKS),
-        Doc("The task that it does; of several, each gets an agent. A text with a space in it becomes a new task."),
+        Doc(
+            "The task to work on; with several, each gets its own agent. A text with a space in it becomes a new task."
+        ),
     ] = (),
     *,
     new: Annotated[bool, Doc("Every text becomes a new task, also one without a space.")] = False,
     next: Annotated[bool, Doc("Take the next task that is ready; no two callers get the same one.")] = False,
     number: Annotated[int | None, Short("n"), Doc("With --next: how many agents, each on a task of its own.")] = None,
     epic: Annotated[
-        str | None, Owns(TASKS), Doc("With --next: only under this epic or task; an agent's default is its own task.")
+        str | None,
+        Owns(TASKS),
+        Doc("With --next: only under this epic or task; for an agent, its own task by default."),
     ] = None,
     role: Annotated[
         str, Ref(ROLES), Doc("What kind of agent (builder); `rook agents discover` lists the roles.")
@@ -87,9 +91,7 @@ def sling(
     from_: Annotated[
         str | None, Ref(AGENTS), Doc("Continue the work of this earlier agent, also what it had not committed.")
     ] = None,
-    run: Annotated[
-        str | None, Ref(RUNS), Doc("The run that it joins; by default it begins one, or is in that of its parent.")
-    ] = None,
+    run: Annotated[str | None, Ref(RUNS), Doc("The run to join; by default a new one, or its parent's.")] = None,
     headless: Annotated[bool, Doc("It runs turn by turn, without a terminal.")] = False,
     tmux: Annotated[bool, Doc("It runs interactively in tmux.")] = False,
     profile: Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")] = None,
@@ -97,13 +99,13 @@ def sling(
     sibling: Annotated[tuple[str, ...], Ref(AGENTS), Doc("An agent that works beside it.")] = (),
     skip_review: Annotated[bool, Doc("For a lead: no reviewer is needed.")] = False,
     max_agents: Annotated[int | None, Doc("For a lead: how many agents it may sling in all.")] = None,
-    instructions: Annotated[str | None, LONG_TEXT, Doc("More that it should know, this time only.")] = None,
+    instructions: Annotated[str | None, LONG_TEXT, Doc("Further instructions, for this session only.")] = None,
 ) -> Slung:
     """Start an agent on a task, in a worktree and on a branch of its own.
 
     A headless agent's first turn is queued and the command returns at once; in tmux it returns when the agent is
     ready and has its task. If anything fails, everything of that agent is undone. All that one call starts is in one
-    run; if one of several fails, the others are started all the same, and the exit status is 1.
+    run; if one of several fails, the others are started anyway, and the exit status is 1.
     """
     _check_words(task, new=new, next=next, number=number, epic=epic, name=name)
     if headless and tmux:
@@ -183,7 +185,7 @@ def _split(option: str, texts: tuple[str, ...]) -> tuple[str, ...]:
     """An option that can be given several times, or once with commas. Without any, an agent is bounded by nothing."""
     parts = tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
     if texts and not parts:
-        raise InvalidInput(f"{option} is given and names nothing", hint=f"name something, or leave {option} out")
+        raise InvalidInput(f"{option} is empty", hint=f"name something, or leave {option} out")
     return parts
 
 

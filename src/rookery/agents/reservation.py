@@ -159,7 +159,7 @@ def find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str,
         return None
     parent = store.living(ctx.db, name)
     if parent is None:
-        raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
+        raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` lists the living agents")
     hint = f"ask {parent.parent} by mail for what you need"
     if role.name not in slings.get(parent.role, ()) or role.rights.get("agent.write") == ANY:
         raise NotAllowedToSpawn(f"a {parent.role} cannot sling a {role.name}", hint=hint)
@@ -274,7 +274,7 @@ def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     budget = parent.settings.max_agents
     if budget is not None and len(store.children(db, parent)) >= budget:
         message = f"{parent.agent} may sling {plural(budget, 'agent')} in all, and has"
-        raise CapReached(message, hint="use the agents that are there")
+        raise CapReached(message, hint="use the agents that it has")
 
 
 def _check_cap(number: int, most: int, state: str, hint: str) -> None:

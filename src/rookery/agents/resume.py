@@ -91,7 +91,7 @@ def find_ended(db: Database, name: str) -> Session:
     """The last session of an agent that can be resumed; raises why there is none."""
     session = store.latest(db, name)
     if session is None:
-        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` lists all agents, also those that have ended")
     if session.is_alive:
         hint = f"`rook mail send {name} --subject … --body …` reaches it, `rook stop {name}` ends it"
         raise InvalidState(f"{name} has not ended: it is {session.state}", hint=hint)

@@ -24,7 +24,7 @@ from rookery.tasks import store as tasks
 RunArg = Annotated[
     str | None,
     Ref(RUNS),
-    Doc("The run's id, or its beginning or end; by default the newest that is under way, or that was."),
+    Doc("The run's id, or its beginning or end; by default the newest active one, else the newest."),
 ]
 _SHOWN = 5
 
@@ -67,7 +67,7 @@ def complete(
         str | None, Ref(RUNS), Doc("The run's id, or its beginning or end; by default the only one that is open.")
     ] = None,
 ) -> Run:
-    """Say that a run's goal is reached: no agent joins it any more."""
+    """Complete a run: its goal is reached, and no agent can join it any more."""
     with ctx.db.write() as db:
         row = _find_open(ctx) if run is None else store.find_run(db, run)
         if row.completed_at is not None:

@@ -60,7 +60,7 @@ def _find(ctx: Context, name: str) -> Session:
     """The agent's last session; one that is unknown refuses the call before any agent is stopped."""
     session = store.latest(ctx.db, name)
     if session is None:
-        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` lists all agents, also those that have ended")
     return session
 
 

@@ -22,7 +22,7 @@ def check_patterns(patterns: Sequence[str]) -> tuple[str, ...]:
     for pattern in patterns:
         if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
             raise InvalidInput(
-                f"{quote_name(pattern)} is no file of the repository",
+                f"{quote_name(pattern)} is not a file in the repository",
                 hint="name files from the top of the repository on, such as `src/api`; `.` is all of it",
             )
         if pattern.count("{") != pattern.count("}"):

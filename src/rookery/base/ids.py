@@ -106,7 +106,7 @@ def resolve_id(
         ended = lookup(f"{prefix}_", f"{prefix}_~", part) if len(part) >= _SHORTEST_PART else ()
         ids = list(dict.fromkeys((*ended, *begun)))
     if not ids:
-        raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` shows what there is")
+        raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` lists them")
     if len(ids) > 1:
         about = [one_line(describe(one), _DESCRIBED) if describe else "" for one in ids]
         listed = [f"- {ending}  {words}".rstrip() for ending, words in zip(_endings(ids), about, strict=True)]

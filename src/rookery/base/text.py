@@ -30,7 +30,9 @@ def check_name(kind: str, name: str) -> str:
     """The name itself, if `kind` ("an agent") can have it: it becomes part of branch, folder and tmux names."""
     bare = name.replace("-", "").replace("_", "")
     if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= MAX_NAME):
-        raise InvalidInput(f"{name!r} is no name for {kind}", hint=f"letters, digits, - and _, at most {MAX_NAME}")
+        raise InvalidInput(
+            f"{name!r} is not a valid name for {kind}", hint=f"letters, digits, - and _, at most {MAX_NAME}"
+        )
     return name
 
 

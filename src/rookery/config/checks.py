@@ -41,7 +41,7 @@ def check_project(place: Place) -> Iterator[Finding]:
 def check_settings(place: Place) -> Iterator[Finding]:
     """Every file and variable holds only what it may."""
     _entries, mistakes = gather(place.root, read_environ(), {})
-    hint = "correct it; `rook config explain KEY` tells what a key accepts"
+    hint = "correct it; `rook config explain KEY` shows what a key accepts"
     for mistake in mistakes:
         yield Finding(_CATEGORY, "settings", ERROR, mistake, hint)
     if not mistakes:

@@ -41,7 +41,7 @@ class TasksConfig(Settings):
     """The task graph."""
 
     lease: Duration = 1800.0
-    """How long a claimed task stays its agent's own without activity."""
+    """How long a claimed task stays with its agent without activity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class AgentsConfig(Settings):
     runtime: Text = "scripted"
     """The program that agents run on, unless `rook sling` says otherwise."""
     mode: Literal["headless", "tmux"] = "headless"
-    """How agents live: turn by turn without a terminal, or interactively in tmux."""
+    """How agents run: turn by turn without a terminal, or interactively in tmux."""
     model: Text = "default"
     """The model that agents use, unless their role or `rook sling` says otherwise."""
     max_concurrent: Annotated[int, Limits(1)] = 10
@@ -107,7 +107,7 @@ class WorktreesConfig(Settings):
     rescue_limit: Annotated[int, Limits(0)] = 100
     """How many megabytes of ignored files `rook worktree clean --ignored` saves without being forced."""
     snapshot_ignored: Texts = ()
-    """Ignored files that the snapshot of a turn takes along: paths, folders or globs."""
+    """Ignored files that the snapshot of a turn includes: paths, folders or globs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class MergeConfig(Settings):
     rules: tuple[Rule, ...] = get_args(_Rule)
     """The rules that may settle conflicts; `lineage` and `version` put one line in place of another."""
     unions: Texts = ()
-    """Files whose lines stand for themselves, such as .gitignore: what both sides add to them is all kept."""
+    """Files whose lines do not depend on each other, such as .gitignore: all lines that both sides add are kept."""
     runtime: Text = ""
     """The program that resolves conflicts; empty means that of agents."""
     model: Text = ""
@@ -248,7 +248,7 @@ class BackupConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class PruneConfig(Settings):
-    """What is removed by itself when it is old. Work that has not landed is never removed."""
+    """What Rookery removes by itself when it is old. Work that has not landed is never removed."""
 
     telemetry: Annotated[int, Limits(0)] = 30
     """After how many days the records of what agents did are removed; 0 keeps them."""

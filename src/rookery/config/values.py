@@ -63,12 +63,12 @@ def _parse_duration(value: Any) -> Any:
     try:
         return parse_duration(value) if isinstance(value, str) else value
     except InvalidInput as error:
-        raise ValueError(f"is {value!r}, which is no duration; {error.hint}") from error
+        raise ValueError(f"is {value!r}, which is not a duration; {error.hint}") from error
 
 
 def _check_variable(name: str) -> str:
     if not name.isidentifier() or not name.isascii():
-        raise ValueError(f"holds {name!r}, which is no name of a variable")
+        raise ValueError(f"holds {name!r}, which is not a valid variable name")
     return name
 
 

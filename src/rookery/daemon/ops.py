@@ -61,7 +61,7 @@ class LogLine(Record):
 
 @op("daemon status", needs="daemon.read", long=True, view="daemon.status")
 def status(ctx: Context) -> DaemonStatus:
-    """Show whether the project's daemon runs, and how it is."""
+    """Show whether the project's daemon runs, its version and its size."""
     daemon = _find(ctx.root)
     log = address.log_path(ctx.root)
     if daemon is None:
@@ -103,7 +103,7 @@ def _answers(path: str) -> bool:
 
 @op("daemon stop", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
 def stop(ctx: Context) -> DaemonStatus:
-    """Let the project's daemon leave: it finishes what it has begun. The next command starts another.
+    """Stop the project's daemon: it finishes what it has begun. The next command starts another.
 
     Agents go on: no turn, gate or landing is a part of the daemon. While turns are running, another one is soon
     started to settle them; `rook stop` ends them first.
@@ -143,13 +143,13 @@ def _await_leaving(root: str, daemon: address.Address, process: Identity) -> Non
 
 @op("daemon restart", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
 def restart(ctx: Context) -> DaemonStatus:
-    """Let the project's daemon leave, if there is one, and start another."""
+    """Stop the project's daemon, if it runs, and start another."""
     if address.is_locked(ctx.root):
         stop(ctx)
     try:
         start_daemon(ctx.root)
     except CannotStart as error:
-        raise ProgramFailed(f"the daemon cannot be started: {error}", hint="`rook daemon logs` may tell why") from error
+        raise ProgramFailed(f"the daemon cannot be started: {error}", hint="`rook daemon logs` may say why") from error
     result: DaemonStatus = status(ctx)
     return result
 
@@ -161,7 +161,7 @@ def logs(
     limit: Annotated[int, Doc("How many lines at most (100).")] = 100,
     follow: Annotated[bool, FOLLOWS, Doc("Go on with what comes, until interrupted.")] = False,
 ) -> Iterator[LogLine]:
-    """Show the daemon's own log: when it started and left, and what failed in it."""
+    """Show the daemon's log: when it started and stopped, and what failed in it."""
     path = address.log_path(ctx.root)
     lines, at = _read_lines(path, 0)
     yield from lines[-limit:] if limit else lines

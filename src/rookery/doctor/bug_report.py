@@ -56,7 +56,7 @@ class BugReport(Record):
 def write_report(ctx: Context, place: Place, path: str) -> BugReport:
     """Write the report; a file that is there is never written over."""
     if os.path.lexists(path):
-        raise InvalidInput(f"{path} is there already", hint="choose another name: `rook bug-report --output FILE`")
+        raise InvalidInput(f"{path} already exists", hint="choose another name: `rook bug-report --output FILE`")
     sections = list(_sections(ctx, place))
     head = "# Rookery: bug report\n\nSecrets, titles, mail and code are left out. Read it before you send it.\n"
     text = head + "".join(f"\n## {title}\n\n```\n{_safe(ctx, body)}\n```\n" for title, body in sections)

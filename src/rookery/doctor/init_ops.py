@@ -17,9 +17,9 @@ from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 
 _QUESTION = "The project is made. Try its gates on {base} now, in a fresh checkout? Ctrl-C skips that [Y/n]: "
 _HOOKS_QUESTION = (
-    "Tell your own Claude Code session in this checkout about Rookery? It writes .claude/settings.local.json"
+    "Connect your own Claude Code session in this checkout to Rookery? It writes .claude/settings.local.json"
 )
-_HOOKS_HINT = "rook hooks install tells your own Claude Code session about agents and mail"
+_HOOKS_HINT = "rook hooks install connects your own Claude Code session, which then hears of agents and mail"
 _STOPPED = "the gates were not tried to the end; `rook doctor --gates` does that"
 
 
@@ -35,7 +35,7 @@ def init(
     hooks: Annotated[bool, Doc("Install the hooks for your own Claude Code session: `rook hooks install`.")] = False,
     no_hooks: Annotated[bool, Doc("Do not install them, and do not ask.")] = False,
 ) -> Initialised:
-    """Make a project of the repository that you are in.
+    """Set up Rookery in the repository that you are in.
 
     Everything is kept in `.rookery/` at the top of the main checkout; no tracked file is touched. Running it again
     keeps settings and data, and makes what is missing. Then the gates are tried on the base, because one that fails

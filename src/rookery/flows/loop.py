@@ -103,7 +103,7 @@ def _do(ctx: Context, action: Action) -> None:
     with acting_alone():
         FLOWS[action.flow].ACTIONS[action.name](ctx, action.subject)
     if action in _decide_again(ctx, action):
-        raise Unchanged("it was done, and everything is as before")
+        raise Unchanged("it ran, and nothing changed")
 
 
 def _decide_again(ctx: Context, action: Action) -> tuple[Action, ...]:

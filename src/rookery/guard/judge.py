@@ -72,7 +72,7 @@ class Judge:
 
     def verdict(self) -> Verdict:
         """The answer if nothing was denied."""
-        return self.question or Verdict(ALLOW, "nothing speaks against it")
+        return self.question or Verdict(ALLOW, "no rule forbids it")
 
 
 def _short(text: str) -> str:

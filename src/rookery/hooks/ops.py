@@ -13,9 +13,10 @@ from rookery.ops.operation import ACTS_AS, AGENTS, NOTHING, PROCESS, Doc, Ref, o
 
 @op("hooks install", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="project.hooks_installed")
 def install(ctx: Context) -> Installed:
-    """Tell your own Claude Code session in this checkout about Rookery: how things stand, and mail at each prompt.
+    """Connect your own Claude Code session: it sees the project's state at its start, and mail with each prompt.
 
-    Writes to `.claude/settings.local.json` and leaves everything else there as it is.
+    Only sessions in this checkout are connected. Writes to `.claude/settings.local.json`, and leaves the rest of that
+    file as it is.
     """
     return session_hooks.install(ctx.root)
 

@@ -34,7 +34,7 @@ def begin(
 
 @op("turn end", needs="hook.write", owns=NOTHING, view="plain.lines")
 def stop(ctx: Context) -> str:
-    """End the turn of the calling agent: snapshot, mail acknowledged, and its session too if it has said so."""
+    """End the turn of the calling agent, and its session too if it has sent its last message."""
     end_turn(ctx, _own_session(ctx))
     return ""
 

@@ -53,7 +53,7 @@ def inbox(
 ) -> Iterator[Inbox]:
     """Show what waits for you: questions, crashes, failed gates, conflicts, reviews; each with the command for it.
 
-    A question is here until it is answered or acknowledged, also if it was read. Urgent things come first, then what
+    A question stays until it is answered or acknowledged, even if it was read. Urgent things come first, then what
     holds up more, then what has waited longest.
     """
     return _watch(ctx, all) if watch else iter([_look(ctx, all)])
@@ -101,11 +101,11 @@ def snooze(
     *,
     for_: Annotated[str, Doc("For how long, such as 30m, 2h or 1d (2h).")] = "2h",
 ) -> list[Item]:
-    """Put items away for a while."""
+    """Hide items for a while."""
     return service.snooze(ctx, key, for_)
 
 
 @op("inbox unack", needs="inbox.write", owns=NOTHING, view="inbox.marked")
 def unack(ctx: Context, key: KeyArg) -> list[Item]:
-    """Open items again that were acknowledged or snoozed."""
+    """Show items again that were acknowledged or snoozed."""
     return service.reopen(ctx, key)

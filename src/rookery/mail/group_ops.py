@@ -37,12 +37,12 @@ def create(ctx: Context, name: NameArg, member: MembersArg) -> Group:
     """Make a named group; `rook mail send @NAME` writes to all its members."""
     name = check_name("a group", name.removeprefix("@"))
     if name.lower() in addressing.KIN_GROUPS or name.lower() in role_groups(ctx.root):
-        raise InvalidInput(f"@{name} is a group of Rookery's own", hint="choose another name")
+        raise InvalidInput(f"@{name} is reserved by Rookery", hint="choose another name")
     caller, now = ctx.caller, ctx.now()
     with ctx.db.write() as db:
         check_alive(db, caller)
         if store.group_members(db, name):
-            raise InvalidInput(f"there is a group @{name} already", hint=f"`rook group add {name} …` adds to it")
+            raise InvalidInput(f"the group @{name} already exists", hint=f"`rook group add {name} …` adds to it")
         return _publish(db, "group.created", _insert(db, name, member, now), caller, now)
 
 
@@ -99,7 +99,7 @@ def _find(db: Database, name: str) -> Group:
     name = name.removeprefix("@")
     members = store.group_members(db, name)
     if not members:
-        raise NotFound(f"there is no group @{name}", hint="`rook group list` shows what there is")
+        raise NotFound(f"there is no group @{name}", hint="`rook group list` lists the groups")
     return Group(name, tuple(members))
 
 

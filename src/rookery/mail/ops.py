@@ -39,7 +39,7 @@ from rookery.roles.messages import TYPES
 
 DEFAULT_LIMIT = 50
 
-BodyOption = Annotated[str | None, LONG_TEXT, Doc("What there is to say.")]
+BodyOption = Annotated[str | None, LONG_TEXT, Doc("The text.")]
 TypeOption = Annotated[
     str | None,
     Choices(tuple(kind.name for kind in TYPES.values() if not kind.is_system)),
@@ -50,7 +50,7 @@ PayloadOption = Annotated[str | None, LONG_TEXT, Doc("What a protocol message ca
 AgentOption = Annotated[str | None, Ref(AGENTS), Doc("For people: show the mail of this agent, and mark nothing.")]
 FromOption = Annotated[str | None, Doc("Only from this sender.")]
 OfTypeOption = Annotated[str | None, Choices(tuple(TYPES)), Doc("Only this kind of message.")]
-ThreadOption = Annotated[str | None, Ref(MESSAGES), Doc("Only this thread; any message of it names it.")]
+ThreadOption = Annotated[str | None, Ref(MESSAGES), Doc("Only this thread, named by any of its messages.")]
 
 
 @op("mail send", needs="mail.write", owns=NOTHING, view="mail.sent")
@@ -65,7 +65,7 @@ def send(
     body: BodyOption = None,
     type: TypeOption = None,
     priority: PriorityOption = None,
-    thread: Annotated[str | None, Ref(MESSAGES), Doc("Go on with a thread; any message of it names it.")] = None,
+    thread: Annotated[str | None, Ref(MESSAGES), Doc("Continue a thread, named by any of its messages.")] = None,
     payload: PayloadOption = None,
 ) -> Sent:
     """Send a message to an agent, to people, or to a group.
@@ -92,9 +92,9 @@ def check(
 ) -> Checked:
     """Show the mail that is new, urgent first, then newest first.
 
-    What is shown to a person is read. A person's own Claude Code session has a mark of its own: what it is shown is not
-    read, and it is shown each message once. What an agent sees in a turn is read when that turn has ended well, and
-    shown again if it has not.
+    Mail that is shown to a person counts as read. A person's own Claude Code session sees each message once, and does
+    not mark it as read for the person. Mail that an agent sees in a turn counts as read when that turn has ended well;
+    otherwise it is shown again.
     """
     if limit < 1:
         raise InvalidInput("the limit is less than 1", hint="--limit 1 or more")
@@ -169,7 +169,7 @@ def reply(
     ctx: Context,
     message: Annotated[str, Ref(MESSAGES), Doc("The message's id, or its beginning or end.")],
     *,
-    body: Annotated[str, LONG_TEXT, Doc("What there is to say.")],
+    body: Annotated[str, LONG_TEXT, Doc("The text.")],
     type: TypeOption = None,
     priority: Annotated[str | None, Choices(PRIORITIES), Doc("How urgent it is (as urgent as the message).")] = None,
     payload: PayloadOption = None,
@@ -240,7 +240,7 @@ def list_mail(
     limit: Annotated[int, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Doc("The last message of the page before: go on after it.")] = None,
 ) -> Page[Message]:
-    """List mail, newest first, without marking anything: an agent's own or, for people, that of all."""
+    """List mail, newest first, without marking it as read. An agent sees its own, people see all."""
     if limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     if type is not None:
@@ -319,10 +319,10 @@ def purge(
     ctx: Context,
     *,
     older_than: Annotated[str | None, Doc("Only what is older, such as 30d.")] = None,
-    agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this one sent or got.")] = None,
+    agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this agent sent or got.")] = None,
     all: Annotated[bool, Doc("Also what was never read, and questions that no one has answered.")] = False,
 ) -> Purged:
-    """Delete mail that was read and waits for no answer. Only a person may, and it does not come back."""
+    """Delete mail that was read and waits for no answer. For people only; it cannot be undone."""
     clock = ctx.clock()
     before = None if older_than is None else stamp(clock - parse_duration(older_than))
     if before is None and agent is None and not all:

@@ -20,7 +20,7 @@ from rookery.ops.operation import AGENTS, BRANCHES, MERGES, NOTHING, PROCESS, RU
 from rookery.sessions import store as agents
 
 MergeArg = Annotated[
-    str, Ref(MERGES), Doc("The entry's id, or its beginning or end; a branch or an agent stands for its newest.")
+    str, Ref(MERGES), Doc("The entry's id, or its beginning or end; or a branch or an agent, for its newest entry.")
 ]
 IntoOption = Annotated[str | None, Ref(BRANCHES), Doc("The branch to land on, instead of the project's base.")]
 ForceFlag = Annotated[
@@ -38,7 +38,7 @@ def merge(
     branch: Annotated[str | None, Owns(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
     all: Annotated[bool, Doc("Every branch whose work is finished, with what is queued.")] = False,
     into: IntoOption = None,
-    dry_run: Annotated[bool, Doc("Change nothing; show what would become of it.")] = False,
+    dry_run: Annotated[bool, Doc("Change nothing; show what would happen.")] = False,
     force: ForceFlag = False,
     outside: Annotated[
         str | None,
@@ -104,7 +104,7 @@ def predict_branches(
     *,
     into: IntoOption = None,
 ) -> list[Predicted]:
-    """Show what would become of branches if they landed now, in this order: by which tier, and which files."""
+    """Predict how branches would land now, in this order: by which tier, and with which files."""
     merger = _merger(ctx)
     base = merger.base(into)
     return predict.predict_all(merger, [service.draft(merger, name, base) for name in branch])
@@ -112,7 +112,7 @@ def predict_branches(
 
 @op("merge run", needs="merge.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.outcome")
 def run(ctx: Context, *, into: IntoOption = None) -> Outcome:
-    """Work through the queue until nothing is left that can land."""
+    """Land everything in the queue that can land."""
     merger = _merger(ctx)
     return push.after_landing(merger, queue.work(merger, merger.base(into)))
 
@@ -125,13 +125,13 @@ def cancel(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
 
 @op("merge retry", needs="merge.write", long=True, touches=PROCESS, view="merges.one")
 def retry(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
-    """Queue an entry again that failed, waits, was cancelled or undone."""
+    """Queue an entry again after it failed, waited, or was cancelled or undone."""
     return service.retry(_merger(ctx), merge)
 
 
 @op("merge explain", needs="vcs.read", long=True, view="merges.explained")
 def explain(ctx: Context, merge: MergeArg) -> Explained:
-    """Explain what was done to bring an entry in: every conflict, by which rule, and why that is safe."""
+    """Explain how an entry was merged: every conflict, the rule that settled it, and why that is safe."""
     return service.explain(_merger(ctx), merge)
 
 
@@ -170,7 +170,7 @@ def undo_landing(
 ) -> Undo:
     """Undo a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change.
 
-    Its task is open again, with each whose work came with it. On a terminal all that is shown first, and asked.
+    Its task is open again, with each whose work came with it. On a terminal you see all of it first, and are asked.
     """
     merger = _merger(ctx)
     entry = service.find_undoable(merger, merge)
@@ -193,8 +193,8 @@ def undo_run(
 ) -> Undo:
     """Undo all that a run has landed, the newest first, and take what it has queued out of the queue.
 
-    Its tasks are open again, and every agent concerned gets a message. All that is shown first, and asked. What was on
-    the base stays kept under `refs/rookery/rescue/undo/`.
+    Its tasks are open again, and every agent concerned gets a message. You see all of it first, and are asked. What
+    was on the base stays kept under `refs/rookery/rescue/undo/`.
     """
     run_id = agents.find_run(ctx.db, run).id
     if not (dry_run or yes or ctx.is_interactive):

@@ -50,7 +50,7 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     """Rebase an agent's branch in its worktree, if that is clean."""
     session = agents.latest(merger.ctx.db, agent)
     if session is None:
-        raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
+        raise NoSuchAgent(f"no agent {agent}", hint="`rook status --all` lists all agents, also those that have ended")
     if session.is_alive and session.state == WORKING and merger.actor != agent:
         raise InvalidState(f"{agent} is at work in its worktree", hint="wait for its turn to end, or ask it by mail")
     check_not_taken(session, merger.actor)

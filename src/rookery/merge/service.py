@@ -222,7 +222,7 @@ def find(merger: Merger, text: str) -> Entry:
         return store.get(merger.ctx.db, store.resolve(merger.ctx.db, text))
     except (InvalidId, NotFound):
         raise NotFound(
-            f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
+            f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` lists everything"
         ) from None
 
 

@@ -50,7 +50,7 @@ def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
     if environ.agent != HUMAN:
         raise ForgedSender(f"{environ.agent} did not prove who it is: there is no token")
     if environ.is_agents_process or environ.is_confined:
-        raise ForgedSender("an agent's process cannot speak as a person")
+        raise ForgedSender("an agent's process cannot act as a person")
     _check_descent(os.getpid() if call is None else call.pid)
     if call is not None and not call.is_caller_alive():  # and so its number was its own while we looked
         raise ForgedSender("the calling process has ended, so it cannot prove who it was")
@@ -76,7 +76,7 @@ def _of_token(db: Database, environ: Environ, token: str) -> Caller:
         raise ForgedSender("the token is not that of a living agent")
     if environ.agent != caller.name:
         named = "a person" if environ.agent == HUMAN else environ.agent
-        raise ForgedSender(f"{caller.name} cannot speak as {named}")
+        raise ForgedSender(f"{caller.name} cannot act as {named}")
     if environ.session is not None and environ.session != caller.session_id:
         raise ForgedSender(f"that is the token of {caller.name}, in another session than {environ.session}")
     if environ.turn is not None and not store.has_turn(db, caller.session_id, environ.turn):
@@ -96,6 +96,6 @@ def _check_descent(pid: int) -> None:
         if session:
             where = "this process belongs to an agent" if ancestor == pid else "this process was started by an agent"
             raise ForgedSender(
-                f"{where} ({session}), and cannot speak as a person",
+                f"{where} ({session}), and cannot act as a person",
                 hint="call `rook` with the environment that the agent was given",
             )

@@ -68,7 +68,7 @@ def status(ctx: Context) -> Status:
 def log(ctx: Context, *, limit: Annotated[int, Short("n"), Doc("How many commits to list.")] = 20) -> list[LogEntry]:
     """List the newest commits of this checkout."""
     if limit < 1:
-        raise InvalidInput(f"{limit} is no number of commits", hint="give --limit 1 or more")
+        raise InvalidInput(f"{limit} is not a number of commits", hint="give --limit 1 or more")
     return list(ctx.vcs().log(limit))
 
 

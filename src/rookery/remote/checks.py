@@ -41,8 +41,8 @@ def check_upstream(place: Place) -> Iterator[Finding]:
         yield Finding(_CATEGORY, "upstream", WARNING, message, "`rook sync` says how, `rook sync --merge` merges them")
         return
     messages = {
-        AHEAD: f"{base} has {comparison.ahead} commits that {name} has not",
-        BEHIND: f"{name} has {comparison.behind} commits that {base} has not",
+        AHEAD: f"{base} has {comparison.ahead} commits that {name} does not have",
+        BEHIND: f"{name} has {comparison.behind} commits that {base} does not have",
     }
     yield Finding(_CATEGORY, "upstream", OK, messages.get(comparison.state, f"{base} and {name} are equal"))
 

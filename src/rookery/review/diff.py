@@ -80,7 +80,7 @@ def find_work(db: Database, name: str) -> Work:
     except (NotFound, InvalidId):
         raise NoSuchAgent(
             f"{name!r} is neither an agent nor a task",
-            hint="`rook status --all` and `rook task list` show what there is",
+            hint="`rook status --all` lists agents, `rook task list` tasks",
         ) from None
     if task.branch is None:
         raise InvalidState(
@@ -193,7 +193,7 @@ def _baseline(ctx: Context, vcs: Vcs, work: Work, since: str) -> tuple[str, str]
         if commit is not None:
             return commit, f"turn {int(number)}"
     agent = work.session.agent
-    raise NotFound(f"{agent} has no snapshot of turn {number}", hint=f"`rook agent snapshots {agent}` lists them")
+    raise NotFound(f"{agent} has no snapshot of turn {number}", hint=f"`rook worktree snapshots {agent}` lists them")
 
 
 def _reviewed(db: Database, work: Work) -> str:

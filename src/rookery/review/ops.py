@@ -43,7 +43,7 @@ def show(
 def approve(
     ctx: Context,
     task: OwnTaskArg,
-    comment: Annotated[str | None, LONG_TEXT, Doc("What there is to say.")] = None,
+    comment: Annotated[str | None, LONG_TEXT, Doc("A comment; it is kept with the decision.")] = None,
     *,
     merge: Annotated[bool, Doc("Also land it at once. Only for people.")] = False,
 ) -> Decided:
@@ -72,7 +72,7 @@ def request_changes(
 def request_rebase(
     ctx: Context,
     task: OwnTaskArg,
-    comment: Annotated[str | None, LONG_TEXT, Doc("What there is to say.")] = None,
+    comment: Annotated[str | None, LONG_TEXT, Doc("A comment; it is kept with the decision.")] = None,
 ) -> Decided:
     """Ask the agent of a branch to bring it onto the base as it is now. When it hands it in, it is in review again."""
     decision = service.Decision(ctx, task, "request rebase", check_text("the comment", comment or ""))

@@ -26,7 +26,7 @@ _ASKED = (PENDING_REVIEW, APPROVED)
 def resume_agent(
     ctx: Context,
     name: Annotated[str, Owns(AGENTS), Doc("The agent.")],
-    text: Annotated[str | None, LONG_TEXT, Doc("What it is asked; without it, to go on.")] = None,
+    text: Annotated[str | None, LONG_TEXT, Doc("What it should do; by default, go on with its task.")] = None,
     *,
     model: Annotated[str | None, Doc("Another model.")] = None,
     headless: Annotated[bool, Doc("It runs turn by turn, without a terminal.")] = False,

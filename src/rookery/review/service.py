@@ -61,7 +61,8 @@ def details(ctx: Context, text: str) -> ReviewDetails:
     steps = reviews.steps(db, task.id)
     if task.state not in STATES and not steps:
         raise NotFound(
-            f"{handle(task.id)} was not handed in: it is {in_words(task.state)}", hint="`rook review list` shows what was"
+            f"{handle(task.id)} was not handed in: it is {in_words(task.state)}",
+            hint="`rook review list` shows what was",
         )
     at = max((step.at for step in steps if step.action == reviews.SUBMITTED), default=task.updated_at)
     tip = _tip(merger, task)

@@ -99,7 +99,7 @@ class _RoleFile(Mistakes):
             raise Stop(f"{self.role} is another name of the role {owner}: call the file {owner}.md")
         if not is_role_name(self.role):
             rule = "a small letter, then small letters, digits, - and _, 32 at most"
-            raise Stop(f"{self.role!r} is no name for a role: {rule}")
+            raise Stop(f"{self.role!r} is not a valid name for a role: {rule}")
 
     def _read_front(self, text: str) -> None:
         root = yaml_file.compose(text)
@@ -190,7 +190,7 @@ class _RoleFile(Mistakes):
         for alias in aliases:
             owner = next((role for role in self.builtin.values() if alias in (role.name, *role.aliases)), None)
             if not is_role_name(alias):
-                self._note_key("aliases", f"{alias!r} is no name for a role")
+                self._note_key("aliases", f"{alias!r} is not a valid name for a role")
             elif owner is not None and owner.name != self.role:
                 self._note_key("aliases", f"{alias} is a name of the role {owner.name}: choose another")
 

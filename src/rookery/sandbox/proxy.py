@@ -56,7 +56,7 @@ def read_rule(text: str) -> Rule:
     has_subdomains = host.startswith("*.")
     name = host.removeprefix("*.").rstrip(".")
     if not name or "*" in name or "/" in name or " " in name:
-        raise InvalidInput(f"{text!r} is no host for sandbox.allow", hint="such as example.org or *.example.org:8443")
+        raise InvalidInput(f"{text!r} is not a host", hint="such as example.org or *.example.org:8443")
     return Rule(_plain(name), port, has_subdomains)
 
 

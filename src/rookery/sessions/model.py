@@ -284,7 +284,7 @@ def check_new_name(name: str) -> str:
     """The name itself, if a new agent can have it; raises InvalidInput."""
     check_name("an agent", name)
     if name.lower() in RESERVED_NAMES:
-        raise InvalidInput(f"{name!r} is a name of Rookery's own", hint="choose another")
+        raise InvalidInput(f"{name!r} is reserved by Rookery", hint="choose another")
     return name
 
 

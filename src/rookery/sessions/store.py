@@ -126,7 +126,7 @@ def find_living(db: Database, agent: str) -> Session:
     """The agent's present session; raises NoSuchAgent, or InvalidState if it has ended."""
     session = latest(db, agent)
     if session is None:
-        raise NoSuchAgent(f"no agent {agent}", hint="`rook status` shows who is there")
+        raise NoSuchAgent(f"no agent {agent}", hint="`rook status` lists the living agents")
     if not session.is_alive:
         raise InvalidState(f"{agent} has ended", hint=f"`rook resume {agent}` starts it again")
     return session

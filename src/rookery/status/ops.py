@@ -75,7 +75,7 @@ def inspect(
 
 @op("attach", needs="terminal.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.attach")
 def attach(ctx: Context, name: NameArg) -> Attached:
-    """Go into an interactive agent's terminal; C-b d leaves it."""
+    """Open an interactive agent's terminal; C-b d leaves it."""
     session = service.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
         raise InvalidState(_why_no_terminal(session), hint=_instead_of_terminal(session))
@@ -94,7 +94,7 @@ def discover(
     state: Annotated[str | None, Choices(STATES[:-1]), Doc("Only agents in this state.")] = None,
     parent: Annotated[str | None, Ref(AGENTS), Doc("Only agents that answer to this one, or to `human`.")] = None,
 ) -> list[RoleSummary]:
-    """Show which roles there are, what they may do, and which of their agents are alive.
+    """List roles, what they may do, and which of their agents are alive.
 
     With --state or --parent, only roles that have such agents are shown.
     """
@@ -116,7 +116,7 @@ def discover(
 
 @op("agents show", needs="agent.read", view="agents.identity")
 def show(ctx: Context, name: NameArg) -> Identity:
-    """Show what an agent has been and done, over all its sessions."""
+    """Show the history of an agent, over all its sessions."""
     return service.identity(ctx, name)
 
 

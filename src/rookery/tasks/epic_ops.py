@@ -88,7 +88,7 @@ def update(
     design: DesignOption = None,
     priority: PriorityOption = None,
 ) -> TaskView:
-    """Change an epic's words, design or priority."""
+    """Change an epic's texts, design or priority."""
     changes = present(title=title, description=description, context=context, design=design, priority=priority)
     return service.update(ctx.db, _epic_id(ctx, epic), author(ctx), changes)
 
@@ -101,13 +101,13 @@ def tree(ctx: Context, epic: EpicArg, *, all: ops.AllTreeFlag = False) -> TaskTr
 
 @op("epic progress", needs="task.read", view="tasks.progress")
 def progress(ctx: Context, epic: EpicArg) -> Progress:
-    """Show how far an epic is."""
+    """Show the progress of an epic."""
     return ops.progress(ctx, _epic_id(ctx, epic))
 
 
 @op("epic cancel", needs="epic.write", view="tasks.one")
 def cancel(ctx: Context, epic: OwnEpicArg, *, reason: ReasonOption = None) -> TaskView:
-    """Give an epic up, with everything unfinished under it."""
+    """Cancel an epic, with everything unfinished under it."""
     return ops.cancel(ctx, _epic_id(ctx, epic), reason=reason)
 
 
@@ -125,7 +125,7 @@ def reopen(ctx: Context, epic: OwnEpicArg) -> TaskView:
 
 @op("epic archive", needs="epic.write", view="tasks.one")
 def archive(ctx: Context, epic: OwnEpicArg) -> TaskView:
-    """Put a finished epic away, with everything under it."""
+    """Archive a finished epic, with everything under it."""
     return ops.archive(ctx, _epic_id(ctx, epic))
 
 

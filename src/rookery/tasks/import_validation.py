@@ -41,21 +41,21 @@ def check_document(
     tasks = [(where, *_task(raw, where)) for where, raw in _records(document, "tasks", path)]
     learnings = [(where, _learning(raw, where)) for where, raw in _records(document, "learnings", path)]
     contradictory = document.get(CONTRADICTORY, [])
-    _check(_is_list_of_task_ids(contradictory), f"{path}: {CONTRADICTORY}", "is no list of ids")
+    _check(_is_list_of_task_ids(contradictory), f"{path}: {CONTRADICTORY}", "is not a list of ids")
     known = set(contradictory)
     placed: Placed = dict(present)
     for where, task, _ in tasks:
         wrong = "" if task.id in known else contradiction(task)
         _check(not wrong, f"{where}.state", wrong)
         if task.id in placed:
-            problem = "is in the project already" if task.id in present else "is there twice"
+            problem = "is already in the project" if task.id in present else "is there twice"
             raise _wrong(f"{where}.id", f"{task.id} {problem}", "`--clear` replaces what is there")
         placed[task.id] = (task.parent_id, task.state)
     for where, task, blockers in tasks:
         _check_place(task, blockers, placed, where)
     _check_order(path, placed, [*edges, *((task.id, blocker) for _, task, blockers in tasks for blocker in blockers)])
     for where, learning in learnings:
-        _check(learning.id not in taken, f"{where}.id", f"{learning.id} is there already")
+        _check(learning.id not in taken, f"{where}.id", f"{learning.id} already exists")
         _check(learning.task_id in placed, f"{where}.task_id", f"no task {learning.task_id}")
         taken.add(learning.id)
     tasks.sort(key=lambda entry: (len(_line(entry[1].id, placed) or []), entry[1].id))
@@ -76,7 +76,7 @@ def _task(raw: Any, where: str) -> tuple[Task, list[str]]:
     _check(raw["state"] in STATES, f"{where}.state", f"{raw['state']!r} is no state")
     is_open = raw["archived_at"] is not None and raw["state"] not in FINISHED
     _check(not is_open, f"{where}.archived_at", f"is set, and the task is {raw['state']}")
-    _check(_is_list_of_task_ids(raw["blocked_by"]), f"{where}.blocked_by", "is no list of task ids")
+    _check(_is_list_of_task_ids(raw["blocked_by"]), f"{where}.blocked_by", "is not a list of task ids")
     try:
         check_title(raw["title"])
         check_priority(raw["priority"])

@@ -20,7 +20,7 @@ def add(
     *,
     source: Annotated[str | None, Doc("The task that it came from, if it is another one.")] = None,
 ) -> Learning:
-    """Keep something that was found out at a task.
+    """Write down something that was learned at a task.
 
     Agents that work under that task see it; when the task is completed, it goes up to the parent.
     """
@@ -45,7 +45,7 @@ def search(
     *,
     limit: Annotated[int, Doc("How many at most (50).")] = 50,
 ) -> list[Learning]:
-    """Find learnings by their words, the best first."""
+    """Search learnings, the best matches first."""
     check_query(query)
     return store.search_learnings(ctx.db, query, limit)
 

@@ -206,7 +206,7 @@ def to_reopen(db: Database, task: Task) -> tuple[Task, ...]:
 def cancel(
     db: Database, text: str, author: Author, *, reason: str | None = None, cleared: Collection[str] = ()
 ) -> TaskView:
-    """Give a task up, and everything unfinished under it; `cleared` as in `complete`."""
+    """Cancel a task, and everything unfinished under it; `cleared` as in `complete`."""
     check_text("the reason", reason or "")
     with db.write():
         task = store.find(db, text)

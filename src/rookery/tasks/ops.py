@@ -49,9 +49,9 @@ ArchivedFlag = Annotated[bool, Doc("Only what is archived; it is left out otherw
 LimitOption = Annotated[int | None, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")]
 ReasonOption = Annotated[str | None, LONG_TEXT, Doc("Why; kept as the result.")]
 LeaseOption = Annotated[
-    str | None, Doc("How long it is held without a sign of its agent, such as 90s or 30m (config: tasks.lease).")
+    str | None, Doc("How long the claim holds without activity of its agent, such as 90s or 30m (config: tasks.lease).")
 ]
-AllTreeFlag = Annotated[bool, Doc("Everything, however much that is.")]
+AllTreeFlag = Annotated[bool, Doc("Show everything, however long the list is.")]
 TREE_LIMIT = 500
 UnderOption = Annotated[str | None, Ref(TASKS), Doc("Only under this epic or task.")]
 
@@ -112,7 +112,7 @@ def list_tasks(
     limit: LimitOption = None,
     cursor: Annotated[str | None, Doc("The last task of the page before: go on after it.")] = None,
 ) -> Page[TaskView]:
-    """List tasks, urgent first, then old first; conditions add up."""
+    """List tasks, urgent first, then old first; a task must meet all given conditions."""
     flags = {"ready": ready, "blocked": blocked, "open": open, "completed": completed, "archived": archived}
     query = Query(parent, epic, state, kind, **flags, **present(limit=limit), cursor=cursor)
     return service.list_tasks(ctx.db, query, ctx.now())
@@ -127,12 +127,12 @@ def update(
     description: NewDescriptionOption = None,
     context: NewContextOption = None,
     priority: PriorityOption = None,
-    result: Annotated[str | None, LONG_TEXT, Doc("What came out of it, in place of what stands there.")] = None,
+    result: Annotated[str | None, LONG_TEXT, Doc("The result; it replaces the earlier one.")] = None,
     parent: Annotated[
         str | None, Owns(MOVES), Doc("Move it, with everything under it, below this task; `none` makes it a root.")
     ] = None,
 ) -> TaskView:
-    """Change a task's words, priority, result or place."""
+    """Change a task's texts, priority, result or parent."""
     changes = present(title=title, description=description, context=context, priority=priority, result=result)
     return service.update(ctx.db, task, author(ctx), changes, parent=parent)
 
@@ -155,7 +155,7 @@ def claim(
 
 @op("task renew", needs="task.write", view="tasks.one")
 def renew(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None, lease: LeaseOption = None) -> TaskView:
-    """Hold a claimed task for longer."""
+    """Extend the lease of a claimed task."""
     return lifecycle.renew(ctx.db, task, author(ctx, agent), lease=_seconds(ctx, lease), clock=ctx.clock())
 
 
@@ -165,7 +165,7 @@ def _seconds(ctx: Context, lease: str | None) -> float:
 
 @op("task release", needs="task.write", view="tasks.one")
 def release(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None) -> TaskView:
-    """Give a task back for others to take."""
+    """Release a task, so that others can take it."""
     return lifecycle.release(ctx.db, task, author(ctx, agent))
 
 
@@ -177,7 +177,7 @@ def reopen(ctx: Context, task: OwnTaskArg) -> TaskView:
 
 @op("task cancel", needs="task.write", touches=PROCESS, view="tasks.one")
 def cancel(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None) -> TaskView:
-    """Give a task up, and everything unfinished under it."""
+    """Cancel a task, with everything unfinished under it."""
     cleared = landed.cleared_above(ctx, store.find(ctx.db, task))
     return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason, cleared=cleared)
 
@@ -190,7 +190,7 @@ def fail(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None, agent: 
 
 @op("task archive", needs="task.write", view="tasks.one")
 def archive(ctx: Context, task: OwnTaskArg) -> TaskView:
-    """Put a finished task away, with everything under it."""
+    """Archive a finished task, with everything under it."""
     return lifecycle.archive(ctx.db, task, author(ctx))
 
 
@@ -220,7 +220,7 @@ def block(
         tuple[str, ...], Ref(TASKS), Doc("The task that has to be completed first; can be given several times.")
     ],
 ) -> TaskView:
-    """Let a task wait until others are completed."""
+    """Block a task until others are completed."""
     return service.block(ctx.db, task, by, author(ctx))
 
 
@@ -231,7 +231,7 @@ def unblock(
     *,
     by: Annotated[tuple[str, ...], Ref(TASKS), Doc("The blocker to remove; without one, all of them.")] = (),
 ) -> TaskView:
-    """Let a task no longer wait."""
+    """Remove blockers of a task."""
     return service.unblock(ctx.db, task, by, author(ctx))
 
 
@@ -247,7 +247,7 @@ def tree(
     task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is under it.")] = None,
     *,
     all: AllTreeFlag = False,
-    limit: Annotated[int, Doc(f"How many tasks about ({TREE_LIMIT}), in whole trees where they fit.")] = TREE_LIMIT,
+    limit: Annotated[int, Doc(f"About how many tasks ({TREE_LIMIT}), in whole trees where they fit.")] = TREE_LIMIT,
     cursor: Annotated[str | None, Ref(TASKS), Doc("The last root of the page before: go on after it.")] = None,
 ) -> Iterator[Page[TaskTree]]:
     """Show tasks as a tree; what is archived is left out at the top.
@@ -270,7 +270,7 @@ def search(
     *,
     limit: Annotated[int, Doc("How many at most (50).")] = 50,
 ) -> list[TaskView]:
-    """Find tasks by their words, the best first."""
+    """Search tasks, the best matches first."""
     return service.search(ctx.db, query, limit)
 
 
@@ -278,5 +278,5 @@ def search(
 def progress(
     ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only what is under this task.")] = None
 ) -> Progress:
-    """Show how far the project, or one part of it, is."""
+    """Show the progress of the project, or of one part of it."""
     return service.progress(ctx.db, task, ctx.now())

@@ -71,7 +71,7 @@ def check_session_name(name: str) -> str:
     """Refuse a name that tmux could take for a pattern or an option."""
     bare = name.replace("-", "").replace("_", "")
     if not (bare.isascii() and bare.isalnum() and name[0] not in "-" and len(name) <= 100):
-        raise InvalidInput(f"{name!r} is no name for a tmux session", hint="letters, digits, - and _")
+        raise InvalidInput(f"{name!r} is not a valid name for a tmux session", hint="letters, digits, - and _")
     return name
 
 

@@ -88,7 +88,8 @@ def end_terminal(ctx: Context, session_id: str) -> None:
         return
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     take_snapshot(ctx, session)
-    reason = "its terminal is gone" if pane is None else killed_by(pane.exit_status) or f"exited with status {pane.exit_status}"
+    status = None if pane is None else pane.exit_status
+    reason = "its terminal is gone" if pane is None else killed_by(status) or f"exited with status {status}"
     is_finished = mail_store.terminal_message(ctx.db, session) is not None
     end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason, is_swept=False)
     sweep(ctx, session.id)

@@ -37,7 +37,7 @@ class Interrupted(Record):
 
 @op("interrupt", needs="agent.write", long=True, touches=PROCESS, view="agents.interrupted")
 def interrupt(ctx: Context, name: Annotated[str, Owns(AGENTS), Doc("The agent.")]) -> Interrupted:
-    """Interrupt what an agent is doing. It stays alive, knows what it knew, and waits for mail."""
+    """Interrupt what an agent is doing. It keeps its conversation, and waits for mail."""
     by = ctx.caller.name
     with ctx.db.write() as db:
         session = store.find_living(db, name)
@@ -60,14 +60,14 @@ def _interrupt_runner(ctx: Context, session: Session, turn: Turn, by: str) -> No
     is_starting = journal.is_running(ctx.root, turn.id) and not journal.find(ctx.root, turn.id, journal.RUNNER)
     runner = journal.find_runner(ctx.root, turn.id)
     if not is_starting and not (runner is not None and send(runner, SIGNAL)):
-        raise InvalidState(f"no process runs {session.agent}'s turn any more", hint="`rook status` sees to it")
+        raise InvalidState(f"no process runs {session.agent}'s turn any more", hint="`rook loop run` settles it")
 
 
 def _interrupt_terminal(ctx: Context, session: Session, turn: Turn, by: str) -> None:
     """Press the key. Programs call no hook after it, so the turn is settled here, and first: a stop then finds none."""
     tmux, name = Tmux(ctx.tmux_socket), session.terminal
     if not tmux.has(name):
-        raise InvalidState(f"{session.agent} has no terminal any more", hint="`rook status` sees to it")
+        raise InvalidState(f"{session.agent} has no terminal any more", hint="`rook loop run` settles it")
     end = TurnEnd(TURN_INTERRUPTED, last_words=f"interrupted by {by}", interrupted_by=by)
     if not settle_turn(ctx, session, turn, end, can_end_session=False):
         raise InvalidState(f"turn {turn.number} of {session.agent} has ended meanwhile")

@@ -36,7 +36,7 @@ def stop(ctx: Context, name: str, reason: str, *, by: str) -> list[Session]:
     """Stop an agent and every agent below it; safe to repeat after a kill."""
     session = store.latest(ctx.db, name)
     if session is None:
-        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` lists all agents, also those that have ended")
     if not session.is_alive:
         return [session]
     ended: list[Session] = []

@@ -197,7 +197,7 @@ def _copy(ctx: Context, kind: str) -> str:
     name = f"{_digits(stamp(ctx.clock()))}-{kind}{_ENDING}"
     path = os.path.join(folder, name)
     if os.path.lexists(path):
-        raise InvalidState(f"there is a backup {name.removesuffix(_ENDING)} already", hint="try again")
+        raise InvalidState(f"the backup {name.removesuffix(_ENDING)} already exists", hint="try again")
     copy_to(ctx.db, path)
     return path
 

@@ -84,7 +84,7 @@ class Deinit:
     def check(self, plan: Removal) -> None:
         """Raise the reason if it must not be removed."""
         if self.backup is not None and os.path.lexists(self.backup):
-            raise InvalidInput(f"{self.backup} is there already", hint="choose another file for --keep-backup")
+            raise InvalidInput(f"{self.backup} already exists", hint="choose another file for --keep-backup")
         if not self.has_database:
             if plan.worktrees:
                 raise InvalidState(

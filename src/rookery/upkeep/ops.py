@@ -34,9 +34,9 @@ def restore(
     *,
     yes: YesFlag = False,
 ) -> Restoration:
-    """List the backups, or give the database the content of one of them.
+    """List the backups, or restore the database from one of them.
 
-    What the database was is kept as a backup, so a restore can be undone by another. No agent may be alive. Branches
+    The current content is kept as a backup, so a restore can be undone by another one. No agent may be alive. Branches
     and worktrees stay as they are; what disagrees with them afterwards is listed.
     """
     if backup is None:
@@ -64,7 +64,7 @@ def clean(
     dry_run: Annotated[bool, Doc("Only show what would be removed.")] = False,
     yes: YesFlag = False,
 ) -> Cleanup:
-    """Show how large the parts of the state are, or reset those that are named.
+    """Show how large each part of the state is, or reset the parts that are named.
 
     Nothing of a living agent is removed, and no branch or file whose work has not landed. Tasks always stay.
     """
@@ -90,7 +90,7 @@ def deinit(
     ctx: Context,
     *,
     keep_backup: Annotated[str | None, FILE, Doc("Copy the database to this file first.")] = None,
-    force: Annotated[bool, Doc("Stop agents that are alive, and do it though work has not landed.")] = False,
+    force: Annotated[bool, Doc("Stop agents that are alive, and remove it even if work has not landed.")] = False,
     dry_run: Annotated[bool, Doc("Only show what would be removed.")] = False,
     yes: YesFlag = False,
 ) -> Removal:

@@ -55,7 +55,7 @@ def remove(store: GitStore, folder: str) -> None:
     own = _registration(store, place)
     is_ours = own is not None or folders.is_empty(place)
     if not is_ours and registration_of(place, os.path.realpath(store.common)) is None:
-        raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
+        raise InvalidState(f"{place} is not a worktree of this repository", hint="it was left as it is")
     folders.put_aside(place)
     if own is not None:
         folders.delete_tree(own)

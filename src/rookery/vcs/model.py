@@ -55,7 +55,7 @@ class RefMoved(Refused):
 
 
 class UnknownRevision(Refused):
-    """The name stands for no commit here."""
+    """The name is not that of a commit here."""
 
     code = "unknown_revision"
     default_hint = "name a branch, a tag or a commit; `rook vcs log` shows the last ones"
@@ -146,7 +146,7 @@ def check_room(name: str, names: Iterable[str]) -> None:
 
 def moved(name: str, expected: str | None, actual: str | None) -> RefMoved:
     """The error for a branch or saved ref that is not where the caller last saw it."""
-    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="read it again, then try again")
+    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="it was moved meanwhile: try again")
 
 
 def _place(commit: str | None) -> str:

@@ -239,7 +239,7 @@ class Cleaner(Remover):
         if state.lock is not None:
             return f"it is locked: {state.lock}" if state.lock else "it is locked"
         if state.is_broken:
-            return "it is no checkout any more; move its files away"
+            return "it is no longer a checkout; move its files away"
         for name in state.inner:
             reason = self._why_inner_stays(os.path.join(worktree.path, name))
             if reason:

@@ -208,7 +208,7 @@ def _link(source: str, target: str, top: str) -> None:
     if os.path.islink(target) and os.readlink(target) in (relative, source):
         return
     if os.path.lexists(target):
-        raise ProvisionFailed(f"{target} is there already", hint="what is tracked cannot be linked")
+        raise ProvisionFailed(f"{target} already exists", hint="what is tracked cannot be linked")
     os.symlink(relative, target)
 
 

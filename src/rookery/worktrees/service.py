@@ -20,6 +20,7 @@ from rookery.config.project import make_state_folders
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
+from rookery.sessions import store
 from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
@@ -94,7 +95,13 @@ def create(ctx: Context, session: Session) -> None:
     vcs = open_repository(ctx)
     make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
-    vcs.create_branch(session.branch, session.start_commit)
+    try:
+        vcs.create_branch(session.branch, session.start_commit)
+    except RefMoved as error:
+        resume = f"continue with `rook resume {session.agent}`, or "
+        go_on = resume if store.count(ctx.db, branch=session.branch) > 1 else ""
+        message, hint = f"branch {session.branch} already has commits", f"{go_on}choose another --name"
+        raise RefMoved(message, hint=hint) from error
     steps.reached("branch made")
     vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
@@ -111,7 +118,7 @@ def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = N
     """Open a worktree that is a checkout of its own, on its branch and at the commit, if one is named."""
     here = open_vcs(path, settings)
     if here.root != os.path.realpath(path) or os.path.islink(path):
-        raise WrongWorktree(f"{path} is no checkout: it belongs to {here.root}", hint="`rook worktree clean`")
+        raise WrongWorktree(f"{path} is not a checkout: it belongs to {here.root}", hint="`rook worktree clean`")
     current = here.current_branch()
     if current != branch:
         raise WrongWorktree(f"{path} is on {current or 'no branch'}, not on {branch}", hint=f"switch it to {branch}")
@@ -246,7 +253,7 @@ def _why_kept(state: WorktreeState) -> str:
     if state.is_symlink:
         return "is a link"
     if state.is_broken:
-        return "is no checkout any more"
+        return "is no longer a checkout"
     if state.lock is not None:
         return "is locked"
     if not state.is_clean:

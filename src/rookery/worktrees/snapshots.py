@@ -124,7 +124,7 @@ def _idle(project: Context, agent: str) -> Session:
 
 
 def _no_agent(agent: str) -> NoSuchAgent:
-    return NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` lists the agents")
+    return NoSuchAgent(f"no agent {agent}", hint="`rook status --all` lists all agents, also those that have ended")
 
 
 def _numbers(refs: dict[str, str], agent: str, session_id: str) -> list[int]:

@@ -39,7 +39,7 @@ def run(
     branch: Annotated[str | None, Ref(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
     commit: Annotated[str | None, Doc("A commit.")] = None,
     base: Annotated[bool, Doc("The base as it is: what lands later is compared with it.")] = False,
-    fresh: Annotated[bool, Doc("Run also what has passed on the same files before.")] = False,
+    fresh: Annotated[bool, Doc("Run also gates that have passed on the same files before.")] = False,
 ) -> GateReport:
     """Run the gates on a branch or a commit, by default on the current commit; nothing lands.
 

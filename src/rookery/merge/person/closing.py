@@ -112,7 +112,7 @@ def save(merger: Merger, conflict: OpenConflict) -> str | None:
     here = handback.open_checkout(merger, conflict.merge_id)
     if here is None:
         if not folders.is_empty(place):
-            raise InvalidState(f"{place} holds files, and is no checkout any more", hint="move them away")
+            raise InvalidState(f"{place} holds files and is no longer a checkout", hint="move them away")
         return None
     _check_inner(here, place)
     name = rescue_name(name_of(conflict.merge_id), merger.ctx.now())

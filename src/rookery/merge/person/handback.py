@@ -88,7 +88,7 @@ class Joined(Record):
 
 
 def open_checkout(merger: Merger, merge_id: str) -> Git | None:
-    """The worktree of an open conflict; None if there is no checkout any more."""
+    """The worktree of an open conflict; None if there is no longer a checkout."""
     place = place_of(merger.ctx.root, merge_id)
     if os.path.islink(place) or not os.path.isfile(os.path.join(place, ".git")):
         return None
@@ -102,7 +102,7 @@ def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
     here = open_checkout(merger, conflict.merge_id)
     way_out = f"`rook merge resolve {conflict.merge_id} --abort`"
     if here is None:
-        return Unfinished(f"{place} is no checkout any more", way_out)
+        return Unfinished(f"{place} is no longer a checkout", way_out)
     try:
         status, step = here.status(), here.running_step()
     except RookError as error:  # one broken worktree must not keep everything else from landing
@@ -125,7 +125,7 @@ def finished(merger: Merger, conflict: OpenConflict) -> str | Unfinished:
         missing = "the branch" if contains(conflict.ours, head) else "the base"
         if missing == "the base":
             again = f"`{git_there} checkout --detach {conflict.ours[:12]}`, then {again}"
-        return Unfinished(f"what is committed in {place} is no merge: it does not contain {missing}", again)
+        return Unfinished(f"what is committed in {place} is not a merge: it does not contain {missing}", again)
     return head
 
 

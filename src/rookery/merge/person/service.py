@@ -191,7 +191,7 @@ def _make(merger: Merger, entry: Entry, case: Case, *, was: dict[str, Any], base
     conflict = OpenConflict(entry.id, MAKING, *values)
     is_known = store.find(merger.ctx.db, entry.id) is not None
     if not is_known and os.path.lexists(place):
-        raise InvalidState(f"{place} is there already", hint="move it away: Rookery has no record of it")
+        raise InvalidState(f"{place} already exists", hint="move it away: Rookery has no record of it")
     message = merger.merging.message(commit_case(merger, case.replace(entry=entry), tier=HUMAN))
     with merger.ctx.db.write() as db:
         store.insert(db, conflict)

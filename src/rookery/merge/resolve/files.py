@@ -69,7 +69,7 @@ def _read(sides: Sides, settings: Settings) -> ConflictedFile | Declined:
     if _SYMLINK in modes:
         return Declined("a symbolic link points to one place or another", "symlink")
     if sides.ours is None or sides.theirs is None:
-        return Declined("one side changed the file, the other has it not", "modify/delete")
+        return Declined("one side changed the file, the other does not have it", "modify/delete")
     lockfile = lockfile_of(sides.path)
     if lockfile is not None:
         return Declined(f"a lock file is made again: {' '.join(lockfile.command)}", "lockfile")

@@ -43,5 +43,5 @@ def attempts(merger: Merger, begin: Case) -> Iterator[tuple[Candidate, Case]]:
         if case.is_settled:
             yield Candidate(case.entry, case.onto, commit_case(merger, case, tier=name), name), case
             # Turned down, and on record as such.
-            case = begin.replace(notes=f"What the tier {name} made of it did not pass the gates.")
+            case = begin.replace(notes=f"The result of the tier {name} did not pass the gates.")
     case.decline(HUMAN, "no tier that is turned on could settle it").record(merger)

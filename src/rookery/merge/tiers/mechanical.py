@@ -74,7 +74,7 @@ def _judge(outcome: FileOutcome, sides: Sides, answer: Resolved | Declined) -> F
     if lost:
         return outcome.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
     hunks = tuple(hunk.as_dict() | {"covers": [cover.as_dict() for cover in hunk.covers]} for hunk in answer.hunks)
-    why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "both sides go together"
+    why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "no conflicts"
     return outcome.replace(outcome=RESOLVED, why=why, hunks=hunks)
 
 

@@ -61,9 +61,9 @@ def parse_script(text: str) -> tuple[Step, ...]:
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidInput(f"the script is no YAML: {error}", hint=_HINT) from error
+        raise InvalidInput(f"the script is not YAML: {error}", hint=_HINT) from error
     if not isinstance(content, list):
-        raise InvalidInput("the script is no list of steps", hint=_HINT)
+        raise InvalidInput("the script is not a list of steps", hint=_HINT)
     return tuple(_parse_steps(content, ""))
 
 

@@ -212,7 +212,7 @@ class Remote:
         store = store or self._store
         tip = self._merging.tip(self.base)
         if tip is None:
-            raise InvalidState(f"there is no branch {self.base} any more", hint="`git branch` shows what there is")
+            raise InvalidState(f"there is no branch {self.base} any more", hint="`git branch` lists the branches")
         if known is not None and store.find_commit(known) is None:
             known = None  # git has removed what nothing kept
         if theirs is None:

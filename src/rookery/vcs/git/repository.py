@@ -206,7 +206,7 @@ class GitStore:
         """The same; raises UnknownRevision."""
         commit = self.find_commit(*names)
         if commit is None:
-            raise UnknownRevision(f"{names[-1]!r} stands for no commit here")
+            raise UnknownRevision(f"{names[-1]!r} is not a commit here")
         return commit
 
     def ref(self, name: str) -> str | None:

@@ -54,7 +54,7 @@ class GitWorktrees(Vcs):
         if own is not None:
             _refuse_locked(own, place)
         elif os.path.lexists(place) and registration_of(place, os.path.realpath(store.common)) is None:
-            raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
+            raise InvalidState(f"{place} is not a worktree of this repository", hint="it was left as it is")
         folders.put_aside(place)
         if own is not None:
             _unregister(store, place)
@@ -134,7 +134,7 @@ def _check_is_on(place: str, on: str | None, branch: str) -> None:
         raise InvalidState(f"{place} holds files that are no checkout of this repository", hint="move them away first")
     if not os.path.isfile(os.path.join(place, ".git")):
         raise InvalidState(
-            f"{place} holds files, and is no checkout any more", hint="move them away, and run `git worktree prune`"
+            f"{place} holds files and is no longer a checkout", hint="move them away, and run `git worktree prune`"
         )
     if on != branch:
         raise InvalidState(f"{place} is on {on or 'no branch'}, not on {branch}", hint="switch it back")

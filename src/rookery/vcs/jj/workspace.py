@@ -129,7 +129,7 @@ class Jj(JjWorkspaces):
         if done.status not in (0, 1, 2):
             raise failed(done)
         if not done.ok or len(commits) != 1 or is_root(commits[0]):
-            raise UnknownRevision(f"{revision!r} stands for no commit here, or for several")
+            raise UnknownRevision(f"{revision!r} is not a commit here, or more than one")
         return commits[0]
 
     def branches(self, prefix: str = "") -> dict[str, str]:

@@ -54,7 +54,7 @@ class JjWorkspaces(JjProgram, Vcs):
         if place == os.path.realpath(self.main_root()):
             raise InvalidState(f"{place} is the repository's first workspace", hint="it was left as it is")
         if name is None and os.path.lexists(place) and not self._leads_here(place):
-            raise InvalidState(f"{place} is no workspace of this repository", hint="it was left as it is")
+            raise InvalidState(f"{place} is not a workspace of this repository", hint="it was left as it is")
         folders.put_aside(place)
         if name is not None:
             self._jj("workspace", "forget", AS_IT_IS, name)

@@ -27,4 +27,4 @@ def apply(region: Region, _file: ConflictedFile) -> RuleAnswer | None:
     taken_out = Counter(base) - Counter(shorter)
     if taken_out & Counter(longer):
         return None
-    return RuleAnswer(NAME, region.lines_of(name), f"{name} shows all that {other} did here, and more")
+    return RuleAnswer(NAME, region.lines_of(name), f"{name} contains everything that {other} did here, and more")

@@ -21,9 +21,7 @@ def apply(region: Region, file: ConflictedFile) -> RuleAnswer | None:
         return None
     known = set(region.ours)
     more = (line for line in region.theirs if line not in known)
-    return RuleAnswer(
-        NAME, (*region.ours, *more), "the file is declared to be a heap of lines, and both sides added some"
-    )
+    return RuleAnswer(NAME, (*region.ours, *more), "`merge.unions` names this file, and both sides added lines")
 
 
 def is_declared(path: str, unions: tuple[str, ...]) -> bool:
