@@ -184,7 +184,7 @@ def test_no_project(tmp_path: Path) -> None:
 def test_people_read_errors_on_standard_error(rook: Rook) -> None:
     ran = rook("task", "get", _NONE)
     assert (ran.status, ran.out) == (1, b"")
-    assert ran.err.decode().splitlines() == [f"error: no task {_NONE}", "hint: `rook task list` shows what there is"]
+    assert ran.err.decode().splitlines() == [f"error: no task {_NONE}", "hint: `rook task list` lists them"]
 
 
 def test_our_bug_leaves_a_log(

@@ -112,7 +112,7 @@ def list_tasks(
     limit: LimitOption = None,
     cursor: Annotated[str | None, Doc("The last task of the page before: go on after it.")] = None,
 ) -> Page[TaskView]:
-    """List tasks, urgent first, then old first; a task must meet all given conditions."""
+    """List tasks, urgent first, then old first; all conditions must hold."""
     flags = {"ready": ready, "blocked": blocked, "open": open, "completed": completed, "archived": archived}
     query = Query(parent, epic, state, kind, **flags, **present(limit=limit), cursor=cursor)
     return service.list_tasks(ctx.db, query, ctx.now())
