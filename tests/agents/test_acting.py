@@ -23,7 +23,9 @@ OTHERS = {
     "mail check": "looks into an inbox; refused to agents by the mail itself",
     "mail list": "looks into an inbox; refused to agents by the mail itself",
     "mail purge": "is for people alone",
-    **dict.fromkeys(("costs", "events", "feed", "errors", "logs", "trace", "replay"), "only chooses what is shown"),
+    **dict.fromkeys(
+        ("costs", "events", "feed", "errors", "logs", "trace", "replay", "metrics"), "only chooses what is shown"
+    ),
 }
 
 

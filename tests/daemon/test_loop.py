@@ -235,7 +235,7 @@ def test_the_loop_explains_itself(pair: Live) -> None:
     wait_until(lambda: value(pair, "SELECT state FROM sessions") == "waiting", 60)
     shown = pair.run("loop", "explain")
     assert shown.status == 0, shown
-    assert b"A process runs the loop." in shown.out
+    assert b"The control loop is running." in shown.out
     assert b"bee" in shown.out
     explained = pair.run("loop", "explain", "--json").data
     assert (explained["runs"], explained["actions"], explained["timers"]) == (True, [], [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from conftest import git
@@ -80,7 +82,7 @@ def test_a_failed_gate_is_reported_to_agent_and_lead_with_its_last_lines(yard: Y
     assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
     # Nothing changed, so `--all` does not try it again by itself; repaired, it lands.
     again = yard.merge("--all")
-    assert again.status == 1
+    assert again.status == 0
     assert "it failed: the gate g1" in again.envelope["data"]["skipped"][0]["reason"]
     worktree = yard.folder / ".rookery/worktrees/bee"
     (worktree / "bee.txt").write_text("whole\n")
@@ -95,13 +97,22 @@ def test_a_task_whose_agent_is_still_at_work_stays_open(yard: Yard) -> None:
     yard.wait_for("bee", "waiting")
     data = yard.merge("--branch", "bee").data
     assert data["entries"][0]["state"] == "landed"
-    assert "still at work" in data["entries"][0]["reason"]
+    assert "which is at work, hands it in" in data["entries"][0]["reason"]
     assert yard.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
-    # It says that it is done when its work is on the base already: the next landing sees that.
     yard.rook("mail", "send", "bee", "--subject", "Go on", "--body", "Go on.", "--type", "status")
     yard.wait_for("bee", "completed")
-    assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
-    assert yard.merge("run").status == 0
+    wait_until(lambda: yard.rook.json("task", "get", task).data["state"] == "COMPLETED", 30)
+
+
+@pytest.mark.slow
+def test_a_branch_whose_agent_has_said_that_it_is_done_lands_when_its_turn_has_ended(yard: Yard) -> None:
+    steps = [*edit("bee.txt", "bee\n"), DONE, {"run": "until [ -e go ]; do sleep 0.05; done"}]
+    task = yard.sling("bee", steps)
+    wait_until(lambda: yard.mail(type="worker_done"), 30)
+    with ThreadPoolExecutor(1) as pool:
+        landing = pool.submit(yard.merge, "--branch", "bee")
+        (yard.folder / ".rookery/worktrees/bee/go").write_text("")
+        assert landing.result().data["entries"][0]["reason"] is None
     assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
 
 
@@ -218,10 +229,10 @@ def test_work_that_landed_is_done_whatever_it_waited_for(yard: Yard) -> None:
     task = yard.finished("bee", edit("bee.txt", "bee\n"))
     assert yard.rook("task", "block", task, "--by", first).status == 0
     (entry,) = yard.merge("--all").data["entries"]
-    assert entry["reason"] == f"it waited for {first} (PENDING)"
+    assert entry["reason"] == f"it waited for {first} (pending)"
     row = yard.rook.json("task", "get", task).data
     assert (row["state"], row["commit"]) == ("COMPLETED", entry["tip"])
-    assert row["result"] == f"It has landed although it waited for {first} (PENDING)."
+    assert row["result"] == f"It has landed although it waited for {first} (pending)."
     assert yard.rook.json("doctor", "--category", "tasks").data["status"] == "ok"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import git
+from rookery.base.ids import handle
 from rookery.merge import undo, undo_plan
 from support import manifest, run_real_rook, start_rook
 
@@ -178,7 +179,11 @@ def test_a_person_is_shown_everything_and_asked(scene: Scene, mode: str) -> None
         plan = terminal.shown
         terminal.type("y\n")
         assert terminal.end() == 0
-        for text in (*(f"rook/{name}/" for name in ("one", "two", "three")), scene.epic, "reverted by a commit"):
+        for text in (
+            *(f"rook/{name}/" for name in ("one", "two", "three")),
+            handle(scene.epic),
+            "reverted by a commit",
+        ):
             assert text in plan
         assert max(map(len, terminal.shown.splitlines())) <= 80
         scene.check_undone()

@@ -12,6 +12,11 @@ from rookery.environment.service import find_problem
 from rookery.flows import store
 from rookery.flows.model import Action, NeedsPerson, Plan, Timer, wait_after
 from rookery.flows.store import Standing
+from rookery.mail.model import SYSTEM
+from rookery.merge import store as merges
+from rookery.merge.landing.completion import complete_landed
+from rookery.merge.merger import Merger
+from rookery.merge.model import LANDED
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
@@ -200,6 +205,25 @@ def _give_up(ctx: Context, session_id: str) -> None:
         end_session(ctx, session_id, CRASHED, f"{lost} turns in a row were cut off")
 
 
+def _settle_turn(ctx: Context, session_id: str) -> None:
+    headless.finish_turn(ctx, session_id)
+    _complete_landed(ctx, session_id)
+
+
+def _end_terminal(ctx: Context, session_id: str) -> None:
+    interactive.end_terminal(ctx, session_id)
+    _complete_landed(ctx, session_id)
+
+
+def _complete_landed(ctx: Context, session_id: str) -> None:
+    """Complete a task that is handed in after its work has landed; after a kill the next `rook merge` does it."""
+    session = sessions.session(ctx.db, session_id)
+    if session.is_alive or session.task_id is None:
+        return
+    for landing in merges.select(ctx.db, states=(LANDED,), task_id=session.task_id, limit=1):
+        complete_landed(Merger(ctx, SYSTEM), landing.base)
+
+
 def _start_turn(ctx: Context, session_id: str) -> None:
     headless.start_turn(ctx, session_id)
     key = Action(NAME, _USE, _PROJECT, "").key
@@ -217,11 +241,11 @@ def _use_environment(ctx: Context, _subject: str) -> None:
 ACTIONS = {
     "start turn": _start_turn,
     _USE: _use_environment,
-    "settle turn": headless.finish_turn,
+    "settle turn": _settle_turn,
     "give up": _give_up,
     "undo sling": _undo_sling,
     "finish stop": stop.finish,
-    "end terminal": interactive.end_terminal,
+    "end terminal": _end_terminal,
     "speak": interactive.announce_mail,
     "end processes": stop.sweep,
 }

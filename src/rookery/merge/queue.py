@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.db.commits import Commits
+from rookery.mail import store as messages
 from rookery.merge import lease as leases
 from rookery.merge import service, store, undo
 from rookery.merge.landing import cleanup, completion, land, rebase_requests
@@ -17,10 +18,13 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED, WAITING, Entry, MergeBusy, Outcome
 from rookery.merge.person import closing, handback
 from rookery.merge.run import Run
+from rookery.sessions import store as agents
 from rookery.tasks.scope import outside as scopes
 
 _LOOK_AGAIN = 1.0
 """After how many seconds to look again: a killed merger makes no commit that would wake us."""
+_LAST_TURN = 20.0
+"""How long an agent that has said that it is done may take to end its turn."""
 
 
 def land_branch(
@@ -30,6 +34,7 @@ def land_branch(
 
     `why_outside` is the reason for what it changes outside its agent's files.
     """
+    _await_hand_in(merger, merger.branch(name))
     outside = None if why_outside is None else service.explain_outside(merger, name, base, why_outside)
     draft = service.draft(merger, name, base, force=force, outside=outside)
     onto = merger.merging.tip(base)
@@ -44,6 +49,22 @@ def land_branch(
     landed = work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)
     _, resolved, _ = handback.split(merger, store.queue(merger.ctx.db, base))
     return landed.replace(resolved=tuple(entry.branch for entry, _, _ in resolved if entry.id not in only))
+
+
+def _await_hand_in(merger: Merger, branch: str) -> None:
+    """Wait until an agent that has said that it is done has ended, so that its task is handed in; not for long."""
+    ctx = merger.ctx
+    session = next(iter(agents.of_branch(ctx.db, branch)[-1:]), None)
+    if session is None or not session.is_alive or session.agent == ctx.caller.name:
+        return
+    if messages.terminal_message(ctx.db, session) is None:
+        return
+    merger.say(f"waiting for {session.agent} to end its turn\n")
+    deadline = time.monotonic() + _LAST_TURN
+    with Commits(ctx.db.path) as commits:
+        while agents.session(ctx.db, session.id).is_alive and time.monotonic() < deadline:
+            ctx.react()
+            commits.wait(_LOOK_AGAIN)
 
 
 def land_finished(merger: Merger, base: str) -> Outcome:

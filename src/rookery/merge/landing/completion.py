@@ -64,6 +64,8 @@ def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
         return ""
     if task.state == CANCELLED:
         return f"{task.id} is cancelled, and stays so"
+    if task.state not in _HANDED_OVER and task.assignee and agents.living(db, task.assignee) is not None:
+        return f"{task.id} is completed when {task.assignee}, which is at work, hands it in"
     reason = around.uncommitted.get(task.id) or _why_unfinished(db, entry, task)
     if reason:
         return f"{reason}, so {task.id} stays {in_words(task.state)}"
@@ -74,11 +76,9 @@ def complete_task(merger: Merger, entry: Entry, around: Surroundings) -> str:
 
 
 def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
-    """Why a task needs more than what landed: its agent is still at work, or ended before it was done."""
+    """Why a task needs more than what landed: its agent ended before it was done."""
     if task.state in _HANDED_OVER:
         return ""
-    if task.assignee is not None and agents.living(db, task.assignee) is not None:
-        return f"{task.assignee} is still at work"
     last = agents.of_branch(db, entry.branch)[-1:]
     if last and last[0].outcome not in (None, FINISHED):
         return f"{last[0].agent} {last[0].outcome} before it was done"

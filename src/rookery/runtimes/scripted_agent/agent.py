@@ -19,7 +19,7 @@ from rookery.runtimes.scripted_agent.memory import Memory
 from rookery.runtimes.scripted_agent.script import DEFAULT, Step, find_script, parse_script
 from rookery.runtimes.scripted_agent.voice import Voice
 
-_NAMES = re.compile(r"\{(agent|role|task|parent|turn|worktree|mail\.[a-z_]+)\}")
+_NAMES = re.compile(r"\{(agent|role|task|handle|parent|turn|worktree|mail\.[a-z_]+)\}")
 _ROOK_TIMEOUT = 600
 
 
