@@ -125,6 +125,20 @@ def test_an_agent_in_a_terminal_waits_is_woken_and_ends(cell: Cell) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("network", ["open", "allow"])
+def test_an_interrupt_in_a_terminal_ends_the_turn_and_not_the_agent(cell: Cell, network: str) -> None:
+    steps = [{"run": "[ -e busy ] || { touch busy; sleep 1011; }"}, {"edit": {"path": "on.txt", "text": "on\n"}}, DONE]
+    cell.sling(cell.task("Stay", steps), "--name", "bee", "--tmux", "-c", f"sandbox.network={network}")
+    wait_until((cell.worktree("bee") / "busy").exists, 60)
+    assert cell.rook("interrupt", "bee").status == 0
+    cell.wait_for("bee", "waiting")
+    assert cell.rook("nudge", "bee", "Go on.").status == 0
+    cell.wait_for("bee", "completed")
+    assert (cell.worktree("bee") / "on.txt").read_text() == "on\n"
+    cell.assert_no_process()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_killing_the_host_leaves_nothing(cell: Cell, where: str) -> None:
     """Not even processes that have left its group and session and removed its mark from their environment."""

@@ -25,6 +25,7 @@ from rookery.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS,
 from rookery.sandbox.proxy import Proxy
 
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+_KEYS = (signal.SIGINT, signal.SIGQUIT)
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too
 # By name: they stand above us, and we only start them.
 _HELLO, _LINK = "rookery.daemon.hello", "rookery.daemon.link"
@@ -76,9 +77,13 @@ def _run(plan: Plan, env: Mapping[str, str]) -> int:
     if plan.network != OPEN:
         words.append("--unshare-net")
     words.append("--")
-    if plan.network == ALLOW:
-        words += [*module_command("rookery.sandbox.relay"), str(RELAY_PORT), PROXY]
-    pid = spawn([*words, *plan.argv], env=build_environ(env, plan.names, plan.home, plan.network), keep=(writer,))
+    if plan.network == ALLOW or plan.has_terminal:
+        proxy = PROXY if plan.network == ALLOW else ""
+        words += [*module_command("rookery.sandbox.relay"), str(RELAY_PORT), proxy]
+    # The keys of a terminal reach bubblewrap as well, which would end with the agent in it.
+    ignored = _KEYS if plan.has_terminal else ()
+    environ = build_environ(env, plan.names, plan.home, plan.network)
+    pid = spawn([*words, *plan.argv], env=environ, keep=(writer,), ignored=ignored)
     os.close(writer)
     return _attend(pid, reader)
 

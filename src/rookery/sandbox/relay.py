@@ -1,11 +1,14 @@
-"""Within a sandbox that has no network: passes connections to a local port on to the proxy outside, by a socket.
+"""The first program within a sandbox: starts what the agent's program needs there, and becomes that program.
 
-`python … rookery.sandbox.relay PORT SOCKET PROGRAM…` starts to listen, and becomes the program.
+`python … rookery.sandbox.relay PORT SOCKET PROGRAM…`. With a SOCKET, connections to the local port are passed on to the
+proxy outside. The program takes the keys of its terminal, which bubblewrap ignores, as it would outside: our own start
+has set their signals back.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -18,11 +21,12 @@ _WAITING = 128
 
 
 def main() -> None:
-    """Listen in a child, and go on as the program."""
+    """Listen in a child where a proxy is to be reached, and go on as the program."""
     port, path, *argv = sys.argv[1:]
-    listener = socket.create_server(("127.0.0.1", int(port)), backlog=_WAITING)
-    fork(lambda: _listen(listener, path))
-    listener.close()
+    if path:
+        listener = socket.create_server(("127.0.0.1", int(port)), backlog=_WAITING)
+        fork(lambda: _listen(listener, path))
+        listener.close()
     become(argv)
 
 
@@ -45,6 +49,8 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 
 
 def _listen(listener: socket.socket, path: str) -> None:
+    for key in (signal.SIGINT, signal.SIGQUIT):  # Ctrl-C in a terminal is for the program
+        signal.signal(key, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
