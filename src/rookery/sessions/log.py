@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,8 @@ def describe(data: dict[str, Any]) -> str:
         if isinstance(data.get(key), str):
             return str(data[key])
     values = data.get("input", data)
+    if isinstance(values, dict) and isinstance(values.get("args"), list):
+        return shlex.join(map(str, values["args"]))
     if isinstance(values, dict):
         return ", ".join(f"{key}={value}" for key, value in values.items())
     return str(values)
@@ -61,10 +64,23 @@ def explain(data: dict[str, Any]) -> str:
     if data.get("ok") is not False:
         return ""
     status, output = data.get("status"), data.get("output")
+    refusal = _refusal(output)
+    if refusal:
+        return refusal
     first, *rest = (output if isinstance(output, str) else dumps(output)).strip().splitlines() or ["no output"]
     # The first line names the exit status where the program tells it; what went wrong stands at the end.
     lines = [first, *rest] if len(rest) <= _LAST_LINES else [first, "…", *rest[-_LAST_LINES:]]
     return "\n".join([f"exit status {status}", *lines] if status else lines)
+
+
+def _refusal(output: object) -> str:
+    """Why a `rook` call was refused that was asked for JSON; empty for any other output."""
+    try:
+        error = loads(output)["error"] if isinstance(output, str) and output.startswith("{") else {}
+        hint = f"\ninstead: {error['hint']}" if error.get("hint") else ""
+        return f"{error['message']}{hint}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:

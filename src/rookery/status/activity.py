@@ -12,6 +12,7 @@ from itertools import product, takewhile
 from typing import Any
 
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.config import layout
 from rookery.db.commits import Commits
 from rookery.events import store
@@ -237,4 +238,5 @@ def _summary(event: Event) -> str:
     fields = data.get("task") or data.get("learning") or data.get("session") or data.get("set") or data
     if event.type == "agent.ended":
         return ": ".join(str(fields[name]) for name in ("outcome", "reason") if fields.get(name))
-    return next((str(fields[name]) for name in _SUMMARY_FIELDS if fields.get(name)), "")
+    name = next((name for name in _SUMMARY_FIELDS if fields.get(name)), "")
+    return in_words(fields[name]) if name == "state" else str(fields.get(name, ""))
