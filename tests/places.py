@@ -72,7 +72,7 @@ class Place:
             worktree=str(self.root / ".rookery" / "worktrees" / agent),
             branch=f"rook/{agent}/task",
             base_commit=self.base,
-            settings=Settings(),
+            settings=Settings(is_new=True),
             token_hash="",
             runner_pid=None,
             runner_start=None,

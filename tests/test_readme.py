@@ -67,6 +67,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "ROOKERY_PYTHON": str(venv / "bin/python"),
         "GH_TOKEN": "not-a-token",
+        "EDITOR": "true",
     }
 
 
@@ -84,14 +85,14 @@ class Reader:
             command = line
             for name, id_ in self.ids.items():
                 command = command.replace(name, id_)
-            if command.startswith("cd "):
+            if command.startswith("cd ") and "$(" not in command:  # else it only has to work: he goes back
                 self.folder /= command.split()[1]
                 continue
             output = self.type(command)
             if shown := _HANDLE.search(output):
                 self.ids["EPIC_ID" if command.startswith("rook epic create") else "TASK_ID"] = shown[1]
             elif command.startswith("rook backup"):
-                self.ids["BACKUP"] = output.split()[0]
+                self.ids["BACKUP"] = output.split()[1].rstrip(",")
 
     def type(self, command: str) -> str:
         """Run one line, and return what it printed."""

@@ -41,7 +41,7 @@ def test_plain_names_are_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "-bee", "_bee", "bee.2", "a/b", "a b", "béé", "..", "bee.lock", "x" * 49])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no name for an agent"):
+    with pytest.raises(InvalidInput, match="is not a valid name for an agent"):
         check_name("an agent", name)
 
 

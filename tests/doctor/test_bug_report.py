@@ -38,7 +38,7 @@ def test_it_works_without_a_project_and_writes_over_nothing(tmp_path: Path) -> N
     assert (ran.status, "Nothing was sent" in ran.out.decode()) == (0, True)
     before = (tmp_path / "report.md").read_text()
     again = run_rook(tmp_path, "bug-report", "--output", "report.md")
-    assert (again.status, "is there already" in again.err.decode()) == (1, True)
+    assert (again.status, "already exists" in again.err.decode()) == (1, True)
     assert (tmp_path / "report.md").read_text() == before
 
 

@@ -70,7 +70,7 @@ def test_an_entry_is_named_by_a_part_of_its_id(yard: Yard) -> None:
         assert yard.merge("resolve", part).error == {
             "code": "not_found",
             "message": f"{part!r} is neither queued nor has it landed",
-            "hint": "`rook merge list --all` shows what there is",
+            "hint": "`rook merge list --all` lists everything",
         }
 
 

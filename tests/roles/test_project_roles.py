@@ -143,7 +143,7 @@ def test_a_file_that_has_not_changed_is_read_once(root: str) -> None:
         ("extends: builder\ntools: Read", 3, "`all` or a list"),
         ("extends: builder\ntools: [[Read]]", 3, "there is no tool"),
         ("extends: builder\naliases: [worker]", 3, "worker is a name of the role builder"),
-        ("extends: builder\naliases: [Big One]", 3, "'Big One' is no name for a role"),
+        ("extends: builder\naliases: [Big One]", 3, "'Big One' is not a valid name for a role"),
         ("extends: builder\nslings: [wizard]", None, "it slings wizard, and there is no such role"),
         ("purpose: nothing else", 1, "it lacks profile, writes, rights"),
         (WHOLE, 1, "it has no prompt"),
@@ -171,7 +171,7 @@ def test_front_matter_without_an_end(root: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("Writer", "no name for a role"), ("1st", "no name for a role"), ("worker", "call the file builder.md")],
+    [("Writer", "not a valid name"), ("1st", "not a valid name"), ("worker", "call the file builder.md")],
 )
 def test_a_bad_name_is_refused(root: str, name: str, complaint: str) -> None:
     write_role(root, name, "extends: builder")

@@ -43,8 +43,8 @@ def test_other_text_holds_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- say: [", "no YAML"),
-        ("say: x", "no list of steps"),
+        ("- say: [", "not YAML"),
+        ("say: x", "not a list of steps"),
         ("- say: x\n- hello", "step 2: 'hello' is no step"),
         ("- say: x\n  run: y", "step 1: one key is wanted, not say, run"),
         ("- dance: x", "step 1: there is no step `dance`"),

@@ -179,7 +179,7 @@ def test_ids_that_are_there_already_are_refused(full: Database, tmp_path: Path) 
     path = tmp_path / "one.json"
     transfer.export_file(full, str(path), NOW)
     before = everything(full)
-    with pytest.raises(ImportInvalid, match=r"tasks\[0\]\.id: task_\w+ is in the project already") as caught:
+    with pytest.raises(ImportInvalid, match=r"tasks\[0\]\.id: task_\w+ is already in the project") as caught:
         _import(full, path)
     assert "--clear" in caught.value.hint
     assert everything(full) == before
@@ -263,7 +263,7 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
         _set("tasks.2.state", "APPROVED"),
         r"tasks\[2\].state: is approved, and has no branch",
     ),
-    ("contradictory as text", _set("contradictory", "all"), "contradictory: is no list of ids"),
+    ("contradictory as text", _set("contradictory", "all"), "contradictory: is not a list of ids"),
     ("tasks as object", _set("tasks", {}), "tasks: is not a list"),
     ("learnings as null", _set("learnings", None), "learnings: is not a list"),
     ("task as text", _set("tasks.1", "work"), r"tasks\[1\]: is not an object"),

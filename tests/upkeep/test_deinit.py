@@ -79,6 +79,22 @@ def test_a_worktree_that_has_to_stay_keeps_the_project(place: Place, rook: Rook)
     assert rook("status").status == 0
 
 
+def test_a_conflict_that_a_person_resolves_is_given_up_and_saved(place: Place, rook: Rook) -> None:
+    git(place.root, "switch", "-q", "-c", "side")
+    (place.root / "README.md").write_text("theirs\n")
+    git(place.root, "commit", "-qam", "Theirs")
+    git(place.root, "switch", "-q", "main")
+    (place.root / "README.md").write_text("ours\n")
+    git(place.root, "commit", "-qam", "Ours")
+    assert rook("-c", "merge.tiers=mechanical", "merge", "--branch", "side").status == 1
+    path = Path(rook.json("merge", "resolve", "side").data["path"])
+    (path / "README.md").write_text("both\n")
+    assert rook("deinit", "--yes", "--force").status == 0
+    assert not state(place).exists()
+    refs = git(place.root, "for-each-ref", "--format=%(refname)", "refs/rookery/rescue").splitlines()
+    assert any(git(place.root, "show", f"{ref}:README.md") == "both" for ref in refs)
+
+
 def test_committed_files_stay(place: Place, rook: Rook) -> None:
     (state(place) / "config.yaml").write_text("project: {base: main}\n")
     git(place.root, "add", "-f", ".rookery/config.yaml")

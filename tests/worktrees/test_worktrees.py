@@ -132,7 +132,7 @@ def test_foreign_content_is_refused_and_kept(place: Place) -> None:
 def test_one_that_was_worked_in_is_not_taken_for_a_fresh_one(place: Place) -> None:
     path = create(place)
     (path / "new").write_text("precious")
-    with pytest.raises(WrongWorktree, match="1 changes"):
+    with pytest.raises(WrongWorktree, match=r"1 change$"):
         create(place)
     assert (path / "new").exists()
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rookery.base.ids import with_handles
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.events.telemetry import Entry
@@ -56,7 +57,7 @@ def of_screen(screen: str, at: str | None = None) -> LastAction | None:
 
 def _of_entry(entry: Entry, worktree: str) -> LastAction | None:
     text = _words(entry, worktree)
-    return LastAction(one_line(text, _WIDTH), entry.at, is_going_on=entry.kind == CALL) if text else None
+    return LastAction(one_line(with_handles(text), _WIDTH), entry.at, is_going_on=entry.kind == CALL) if text else None
 
 
 def _words(entry: Entry, worktree: str) -> str:

@@ -19,6 +19,9 @@ from rookery.config.project import database_path, find_repository
 from rookery.db.copies import copy_to
 from rookery.db.migrate import remove as remove_database
 from rookery.hooks import settings as session_hooks
+from rookery.merge.merger import Merger
+from rookery.merge.person import service as conflicts
+from rookery.merge.person import store as open_conflicts
 from rookery.ops.context import Context
 from rookery.processes import locks
 from rookery.sessions import store as sessions
@@ -125,6 +128,8 @@ class Deinit:
     def _end_work(self) -> None:
         for session in sessions.sessions(self.ctx.db, alive=True):
             stop(self.ctx, session.agent, "the project is being removed", by=self.ctx.actor)
+        for conflict in open_conflicts.all_open(self.ctx.db):
+            conflicts.give_up(Merger(self.ctx, self.ctx.actor), conflict.merge_id)  # saves what was done there
         check_at_rest(self.ctx, "removing the project")
 
     def _worktrees(self) -> tuple[str, ...]:

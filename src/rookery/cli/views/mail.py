@@ -35,8 +35,8 @@ def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     """What was sent, and to whom."""
     yield Paragraph([line("sent ", named(message.id), f" to {message.to}") for message in result.messages])
     if result.not_alive:
-        ended = ", ".join(result.not_alive)
-        yield text(f"{ended} ended before; the mail is kept", "busy")
+        have = "has" if len(result.not_alive) == 1 else "have"
+        yield text(f"{', '.join(result.not_alive)} {have} ended; the mail is kept", "busy")
         yield Paragraph([(f"`rook resume {name}` starts it again, with this mail", "dim") for name in result.not_alive])
 
 

@@ -27,7 +27,7 @@ def restoration(result: Restoration, _values: dict[str, Any]) -> Iterator[Block]
     if result.chosen is None:
         yield _backups(result.backups)
         if result.backups:
-            yield text("`rook restore NAME` brings one back. What the database is now is kept as a backup.", "dim")
+            yield text("`rook restore BACKUP` brings one back. What the database is now is kept as a backup.", "dim")
         return
     if not result.is_done:
         yield _backups((result.chosen,))
