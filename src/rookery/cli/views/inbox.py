@@ -22,7 +22,7 @@ _NAMES = {
     model.LANDING: "blocked",
 }
 """What people read instead of a kind."""
-_BAD = (model.ESCALATION, model.ACTION, model.BASE, model.CONFLICT, model.GATE, model.CRASH, model.ERROR)
+_BAD = (model.ESCALATION, model.ACTION, model.BASE, model.CONFLICT, model.GATE, model.CRASH, model.FAILED, model.ERROR)
 _MOST_FILES = 10
 _ABOUT_WIDTH = 100
 _ROUNDING = 59.0
