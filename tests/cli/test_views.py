@@ -60,7 +60,7 @@ CASES = [pytest.param(*pair, id=f"{pair[0]}-{number}") for number, (_, pair) in 
 def _drawn(view: str, result: Any) -> list[list[Block]]:
     module, _, function = view.partition(".")
     draw_view = getattr(import_module(f"rookery.cli.views.{module}"), function)
-    return [shown(draw_view(value, values)) for value in samples(result) for values in ({}, {"dry_run": True})]
+    return [shown(draw_view(value, values)) for value in samples(result) for values in ({"name": "bee"}, {"name": "bee", "dry_run": True})]
 
 
 @pytest.mark.parametrize(("view", "result"), CASES)
