@@ -160,7 +160,11 @@ def decided(result: Decided, _values: dict[str, Any]) -> Iterator[Block]:
         yield text(f"{result.branch} was taken out of the merge queue")
     if result.landed is not None:
         entry = result.landed
-        how = f"landed on {entry.base}" if entry.state == LANDED else f"{entry.state}: {with_handles(one_line(entry.reason or ''))}"
+        how = (
+            f"landed on {entry.base}"
+            if entry.state == LANDED
+            else f"{entry.state}: {with_handles(one_line(entry.reason or ''))}"
+        )
         yield text(f"{entry.branch} {how}", "good" if entry.state == LANDED else "bad")
     elif result.action == steps.APPROVED:
         yield text(f"`rook merge --branch {result.branch}` lands it", "dim")
@@ -197,7 +201,9 @@ def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:
         "worktree": worktree,
         "put back": f"uncommitted work from {result.restored}" if result.restored else "",
         "conversation": "goes on" if result.has_conversation else "there was none",
-        "last session": ": ".join(part for part in (earlier.outcome, with_handles(one_line(earlier.reason or ""))) if part),
+        "last session": ": ".join(
+            part for part in (earlier.outcome, with_handles(one_line(earlier.reason or ""))) if part
+        ),
         "runs on": f"{session.runtime}, {session.mode}",
     }
     return [
