@@ -49,7 +49,7 @@ class Scene(Hive):
 
     def crash(self, name: str, task: str | None) -> Agent:
         """An agent that has crashed at a task."""
-        ended = {"outcome": "crashed", "reason": "exited with status 3", "ended_at": NOW}
+        ended = {"outcome": "crashed", "reason": "exited with status 3", "ended_at": NOW, "step": "ready"}
         return self.agent(name, task, "ended", **ended)
 
     def fail(self, branch: str, kind: str, reason: str = "the gate tests failed", **more: Any) -> Entry:
@@ -147,6 +147,14 @@ def test_a_crash_is_over_when_an_agent_of_that_name_works_again(hive: Scene) -> 
     assert hive.kinds() == ["crash"]
     hive.agent("bee", None, "working")
     assert hive.items() == []
+
+
+def test_an_agent_that_never_began_is_slung_again_under_its_name(hive: Scene) -> None:
+    task = add(hive.db)
+    bee = hive.crash("bee", task)
+    assert hive.items()[0].command == "rook resume bee"
+    hive.set("sessions", bee.session_id, step="checked_out", outcome="failed")
+    assert hive.items()[0].command == f"rook sling {task[-6:].lower()} --name bee"
 
 
 def test_only_the_newest_try_of_a_branch_counts(hive: Scene) -> None:

@@ -71,7 +71,11 @@ def _question(asked: Asked) -> Item:
 
 
 def _crash(session: Broken) -> Item:
-    again = (f"rook sling {handle(session.task_id)}",) if session.task_id else ()
+    again: tuple[str, ...] = (f"rook sling {handle(session.task_id)}",) if session.task_id else ()
+    if session.has_begun:
+        again = (f"rook resume {session.agent}", *again)
+    elif session.task_id:
+        again = (f"{again[0]} --name {session.agent}",)
     return Item(
         key=key_of(model.CRASH, session.id),
         kind=model.CRASH,
@@ -80,7 +84,7 @@ def _crash(session: Broken) -> Item:
         about=_line(session.title),
         why=f"{session.outcome}: {_line(session.reason or 'no reason is known')}",
         since=session.ended_at,
-        commands=(f"rook resume {session.agent}", *again, f"rook inspect {session.agent}"),
+        commands=(*again, f"rook inspect {session.agent}"),
         task_id=session.task_id,
     )
 

@@ -67,6 +67,8 @@ class Broken(Record):
     ended_at: str
     task_id: str | None
     title: str | None
+    has_begun: bool
+    """It was ready for its first turn, so that it can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +159,14 @@ def asked(db: Database) -> list[Asked]:
 def broken(db: Database) -> list[Broken]:
     """Agents that crashed or failed, and whose task is still open and in no other hands."""
     rows = db.all(
-        "SELECT s.id, s.agent, s.outcome, s.reason, s.ended_at, s.task_id, t.title FROM sessions s "
-        "LEFT JOIN tasks t ON t.id = s.task_id WHERE s.outcome IN ('crashed', 'failed') "
+        "SELECT s.id, s.agent, s.outcome, s.reason, s.ended_at, s.task_id, t.title, s.step = 'ready' "
+        "FROM sessions s LEFT JOIN tasks t ON t.id = s.task_id WHERE s.outcome IN ('crashed', 'failed') "
         "AND NOT EXISTS (SELECT 1 FROM sessions n WHERE n.agent = s.agent AND n.seq > s.seq) "
         "AND (s.task_id IS NULL OR (t.archived_at IS NULL "
         "AND (t.state = 'PENDING' OR (t.state = 'IN_PROGRESS' AND t.assignee = s.agent)) "
         "AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.task_id = s.task_id AND o.seq > s.seq)))"
     )
-    return [Broken(*row) for row in rows]
+    return [Broken(*row).replace(has_begun=bool(row[-1])) for row in rows]
 
 
 def stuck(db: Database) -> list[Stuck]:
