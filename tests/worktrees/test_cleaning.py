@@ -271,7 +271,7 @@ def test_a_submodule_keeps_the_worktree_until_its_work_is_elsewhere(git_place: P
     assert "lib in it has changes" in clean(place)["ann"].reason
     run(ann.path / "lib", "git", "add", "-A")
     run(ann.path / "lib", "git", "commit", "-qm", "Work")
-    assert "1 commits that no remote has" in clean(place)["ann"].reason
+    assert "1 commit that no remote has" in clean(place)["ann"].reason
     assert (ann.path / "lib" / "new").exists()
     run(ann.path / "lib", "git", "push", "-q", "origin", "HEAD:refs/heads/work")
     assert clean(place)["ann"].verdict == "removed"
