@@ -137,7 +137,7 @@ def _synopsis(operation: Op) -> str:
 
 
 def _usage(param: Param) -> str:
-    value = "|".join(param.words) or param.name.upper()
+    value = "|".join(param.words) or param.value
     if param.positional:
         text = value + (" …" if param.many else "")
     elif param.kind == FLAG:

@@ -85,7 +85,7 @@ def test_a_waiting_agent_goes_on_at_the_new_place(scene: Scene) -> None:
     git(scene.old, "worktree", "add", "-q", "--detach", str(outside))
     den = scene.move()
     first = den.rook.json("status")
-    assert first.err.decode() == f"rook: this project was moved from {scene.old}: 2 worktrees were repaired\n"
+    assert first.err.decode() == f"rook: this project was moved from {scene.old}: 2 worktrees repaired\n"
     assert [(agent["agent"], agent["state"]) for agent in first.data["agents"]] == [("ann", "waiting")]
     assert den.rook("status").err == b""
     tree = scene.new / ".rookery" / "worktrees" / "ann"
@@ -180,13 +180,13 @@ def test_the_doctor_says_what_became_of_it_and_repairs_it(scene: Scene) -> None:
     assert f"was moved from {scene.old}" in checks["place"]["message"]
     assert pointer.read_text() == was
     fixed = {check["name"]: check for check in den.rook.json("doctor", "--fix").data["checks"]}
-    assert "1 worktrees were repaired" in fixed["place"]["fixed"]
+    assert "1 worktree repaired" in fixed["place"]["fixed"]
     assert pointer.read_text() == f"gitdir: {scene.new}/.git/worktrees/ann\n"
     # As after `git worktree repair` in a copy, which makes the original's worktree its own.
     pointer.write_text("gitdir: /gone/.git/worktrees/ann\n")
     (scene.new / ".git/worktrees/ann/gitdir").write_text("/gone/.rookery/worktrees/ann/.git\n")
     fixed = {check["name"]: check for check in den.rook.json("doctor", "--fix").data["checks"]}
-    assert fixed["worktrees"]["fixed"] == "repaired 1 worktrees"
+    assert fixed["worktrees"]["fixed"] == "repaired 1 worktree"
     _lands(den)
 
 

@@ -96,7 +96,11 @@ VALUES: dict[tuple[str, str], Any] = {
     ("Rebased", "conflicts"): ({"path": PATH, "kind": "content"},),
     ("Synced", "conflicts"): ({"path": PATH, "kind": "content"},),
     ("Overlap", "agents"): (NAME, NAME),
-    ("Identity", "recent_tasks"): ({"task_id": new_id("task"), "outcome": None, "title": SENTENCE},),
+    ("Identity", "recent_tasks"): (
+        {"session_id": new_id("ses"), "task_id": new_id("task"), "outcome": None, "title": SENTENCE},
+    ),
+    ("Decided", "action"): "approved",
+    ("DaemonStatus", "open_files_limit"): "1024",
     ("Costs", "by"): "agent",
     ("TaskTree", "children"): (),
     ("TaskView", "depth"): 2,
@@ -120,6 +124,7 @@ VALUES: dict[tuple[str, str], Any] = {
         "leftovers": [{"label": PATH, "kind": "worktree", "is_left": True}],
         "radar": {"ended": 3, "is_looking": False},
         "identities": [{"agent": NAME}],
+        "daily": {"is_due": True, "is_working": False},
     },
 }
 

@@ -13,7 +13,15 @@ from conftest import Rook
 from rookery.cli.help import ABOUT, SECTIONS
 from rookery.hooks.model import DENIED
 from rookery.ops import index
+from rookery.ops.command_line import GLOBALS, build_parser, describe
+from rookery.ops.operation import FLAG
 from rookery.ops.other_tools import OTHERS
+
+WORDS = frozenset(
+    {"AGE", "BRANCH", "CATEGORY", "COMMIT", "CONVERSATION", "FILE", "FOLDER", "ID", "JSON", "KEY=VALUE", "MESSAGE"}
+    | {"MODEL", "N", "NAME", "PATTERN", "ROLE", "RUN", "SESSION", "STATE", "SUBJECT", "TASK", "TEXT", "TIME", "TITLE"}
+    | {"TOOL", "TYPE", "OUTCOME", "VARIABLE", "WHEN", "WHY"}
+)
 
 
 def text(rook: Rook, *words: str) -> str:
@@ -47,6 +55,20 @@ def test_the_whole_list_shows_every_command_with_what_it_does(rook: Rook) -> Non
     assert [
         name for name, about in ABOUT.items() if not re.search(rf"^  {name} +{re.escape(about)}$", shown, re.M)
     ] == []
+
+
+def test_the_help_of_every_command_fits_80_columns() -> None:
+    for operation in index.load_all():
+        wide = [line for line in build_parser(operation).format_help().splitlines() if len(line) > 80]
+        assert wide == [], operation.name
+    for group in index.GROUPS:
+        assert [row for text in describe(index.load_group(group)) for row in text.splitlines() if len(row) > 80] == []
+
+
+def test_what_stands_for_a_value_is_a_word_for_what_is_wanted() -> None:
+    params = [param for operation in index.load_all() for param in operation.params if not param.positional]
+    values = {param.value for param in (*params, *GLOBALS) if param.kind != FLAG}
+    assert {value for value in values if not value.startswith("{")} <= WORDS, "a noun: see _VALUES in ops/operation.py"
 
 
 @pytest.mark.parametrize("alias", index.ALIASES)

@@ -25,7 +25,7 @@ def test_a_report_has_no_secret_no_title_and_no_home(repo: Path) -> None:
     assert Path(written["path"]).parent == repo
     assert Path(written["path"]).stat().st_mode & 0o777 == 0o600
     assert "agents.max_concurrent: 3" in text
-    assert "provision.env: 1 variables" in text
+    assert "provision.env: 1 variable" in text
     assert "task.created human" in text
     assert "Traceback" in text
     for private in (secret, "private title", "private words", "hidden-value"):

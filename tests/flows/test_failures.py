@@ -134,3 +134,29 @@ def test_what_a_failing_action_changes_itself_is_nothing_new(ctx: Context, monke
         clock[0] += 300
     assert flow.tries == MOST_FAILURES
     ctx.db.close()
+
+
+def test_what_was_given_up_leaves_the_inbox_once_it_is_not_wanted_any_more(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow: Any = Broken(NeedsPerson("no"))
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    loop.run_once(ctx, lambda _text: None)
+    loop.run_once(ctx, lambda _text: None)
+    assert store.failures(ctx.db).keys() == {"repair it"}
+    flow.decide = lambda _facts, _now: Plan()  # a person has repaired it
+    loop.run_once(ctx, lambda _text: None)
+    assert store.failures(ctx.db) == {}
+    ctx.db.close()
+
+
+def test_a_failure_that_is_still_tried_keeps_its_count_while_it_is_not_wanted(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow: Any = Broken(ValueError("no"))
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    loop.run_once(ctx, lambda _text: None)
+    flow.decide = lambda _facts, _now: Plan()
+    loop.run_once(ctx, lambda _text: None)
+    assert store.failures(ctx.db)["repair it"].count == 1
+    ctx.db.close()

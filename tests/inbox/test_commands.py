@@ -69,6 +69,33 @@ def test_what_agents_leave_to_a_person_is_settled_by_its_command(repo: Path) -> 
 
 
 @pytest.mark.slow
+def test_work_that_nobody_takes_further_is_settled_by_its_command(repo: Path) -> None:
+    den = Den(repo)
+    desk = Desk(den)
+    done = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
+    fails = [{"task": ["fail", "{task}", "--reason", "it cannot be done"]}, done]
+    den.sling(den.task("Fail", fails), "--name", "fail")
+    den.sling(den.task("Work", [{"edit": {"path": "a.txt", "text": "a"}}, {"commit": "a"}, done]), "--name", "work")
+    den.sling(den.task("Nothing", [done]), "--name", "nothing")
+    for name in ("fail", "work", "nothing"):
+        den.wait_for(name, "completed")
+    review = {item["who"]: item for item in den.rook.json("inbox").data["items"] if item["kind"] == "review"}
+    assert "it cannot be done" in desk.items()["failed"]["why"]
+    assert "without a commit" in review["nothing"]["why"]
+    desk.settle("failed")
+    assert "failed" not in desk.items()
+
+    for name in ("work", "nothing"):
+        den.rook("review", "approve", name)
+    commands = [shlex.split(item["commands"][0])[1:] for item in den.rook.json("inbox").data["items"]]
+    assert [words[:2] for words in commands] == [["merge", "--branch"], ["task", "complete"]]
+    for words in commands:
+        assert den.rook(*words).status == 0
+    assert desk.items() == {}
+    assert git(den.folder, "show", "main:a.txt") == "a"
+
+
+@pytest.mark.slow
 def test_what_could_not_land_is_settled_by_its_command(repo: Path) -> None:
     yard = Yard(repo)
     desk = Desk(yard)

@@ -17,6 +17,8 @@ from rookery.mail import ops as mail_ops
 from rookery.mail import store as mail_store
 from rookery.merge import store as merges
 from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, GATE, OUTSIDE, Entry
+from rookery.tasks import lifecycle
+from rookery.tasks.store import Author
 from support import add
 
 HOUR_LATER = "2026-01-31T13:00:00.000Z"
@@ -47,7 +49,7 @@ class Scene(Hive):
 
     def crash(self, name: str, task: str | None) -> Agent:
         """An agent that has crashed at a task."""
-        ended = {"outcome": "crashed", "reason": "exited with status 3", "ended_at": NOW}
+        ended = {"outcome": "crashed", "reason": "exited with status 3", "ended_at": NOW, "step": "ready"}
         return self.agent(name, task, "ended", **ended)
 
     def fail(self, branch: str, kind: str, reason: str = "the gate tests failed", **more: Any) -> Entry:
@@ -147,6 +149,14 @@ def test_a_crash_is_over_when_an_agent_of_that_name_works_again(hive: Scene) -> 
     assert hive.items() == []
 
 
+def test_an_agent_that_never_began_is_slung_again_under_its_name(hive: Scene) -> None:
+    task = add(hive.db)
+    bee = hive.crash("bee", task)
+    assert hive.items()[0].command == "rook resume bee"
+    hive.set("sessions", bee.session_id, step="checked_out", outcome="failed")
+    assert hive.items()[0].command == f"rook sling {task[-6:].lower()} --name bee"
+
+
 def test_only_the_newest_try_of_a_branch_counts(hive: Scene) -> None:
     hive.fail("old", GATE)
     assert hive.kinds() == ["gate"]
@@ -210,7 +220,8 @@ def test_an_agent_that_has_asked_a_living_one_waits_for_that(hive: Scene) -> Non
     hive.send(bee, "queen", "which?", type="question")
     assert hive.items() == []
     hive.set("sessions", queen.session_id, state="ended", outcome="stopped")
-    assert hive.kinds() == ["idle"]  # no one is left who could answer
+    [item] = hive.items()
+    assert (item.kind, item.why) == ("idle", "it has asked queen, who has ended, and nothing will wake it")
 
 
 @pytest.mark.parametrize("state", ["PENDING_REVIEW", "APPROVED", "COMPLETED"])
@@ -241,6 +252,94 @@ def test_a_task_in_review_waits_for_a_person_unless_a_lead_is_there(hive: Scene)
     with hive.db.write():
         merges.change(hive.db, entry, "retry", actor="human", at=HOUR_LATER)
     assert hive.items() == []  # it is about to land
+
+
+def test_what_is_approved_waits_until_it_is_landed(hive: Scene) -> None:
+    task = add(hive.db, "Write the parser")
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="b" * 40, start_commit="a" * 40)
+    service.acknowledge(hive.ctx(), [f"review:{task}.{'b' * 40}"])
+    hive.set("tasks", task, state="APPROVED")
+    [item] = hive.items()
+    assert (item.kind, item.command) == ("review", "rook merge --branch rook/bee")
+    hive.set("tasks", task, state="COMPLETED")
+    assert hive.items() == []
+
+
+def test_work_without_a_commit_is_sent_back_or_completed_by_word(hive: Scene) -> None:
+    task = add(hive.db)
+    short = task[-6:].lower()
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="a" * 40, start_commit="a" * 40)
+    [item] = hive.items()
+    assert "without a commit" in item.why
+    assert item.command == f'rook review request-changes {short} "…"'
+    hive.set("tasks", task, state="APPROVED")
+    assert hive.items()[0].command == f"rook task complete {short}"
+
+
+def test_a_rebase_that_no_agent_works_on_waits_for_a_person(hive: Scene) -> None:
+    task = add(hive.db)
+    bee = hive.agent("bee", task, "working")
+    hive.set("tasks", task, state="NEEDS_REBASE", branch="rook/bee", assignee="bee")
+    assert hive.items() == []
+    hive.set("sessions", bee.session_id, state="waiting")
+    assert hive.kinds() == ["idle"]
+    hive.set("sessions", bee.session_id, state="ended", outcome="stopped", ended_at=NOW)
+    [item] = hive.items()
+    assert (item.kind, item.command) == ("review", 'rook resume bee "Rebase your branch onto its base."')
+
+
+def test_what_a_living_lead_has_handed_over_is_the_persons(hive: Scene) -> None:
+    task = add(hive.db)
+    queen = hive.agent("queen", None, "waiting")
+    hive.agent("bee", task, "ended", parent="queen", outcome="completed")
+    hive.agent("fly", None, "working", parent="queen")
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee")
+    assert hive.items() == []
+    ready = {"branch": "rook/bee", "task_id": task}
+    hive.send(queen, "human", "bee is ready", type="merge_ready", payload=ready)
+    assert hive.kinds() == ["review"]
+    with hive.db.write():
+        hive.db.execute(
+            "INSERT INTO reviews (task_id, action, comment, actor, at) VALUES (?, 'submitted', '', 'bee', ?)",
+            (task, HOUR_LATER),
+        )
+    assert hive.items() == []  # it came back to its lead since
+
+
+def test_a_lead_that_handed_work_over_is_idle_once_that_has_landed(hive: Scene) -> None:
+    task = add(hive.db)
+    queen = hive.agent("queen")
+    hive.agent("bee", task, "ended", parent="queen", outcome="completed")
+    hive.set("tasks", task, state="APPROVED", branch="rook/bee")
+    hive.send(queen, "human", "bee is ready", type="merge_ready", payload={"branch": "rook/bee", "task_id": task})
+    assert hive.kinds() == ["review"]
+    hive.set("tasks", task, state="COMPLETED")
+    assert hive.kinds() == ["idle"]
+
+
+def test_a_task_that_an_agent_gave_up_as_failed_waits_for_a_person(hive: Scene) -> None:
+    mine, its, leads = add(hive.db, "Mine"), add(hive.db, "Its"), add(hive.db, "Its lead's")
+    queen = hive.agent("queen", None, "working")
+    hive.agent("bee", its, "ended", outcome="completed")
+    hive.agent("fly", leads, "ended", outcome="completed", parent="queen")
+    for task, actor in ((mine, "human"), (its, "bee"), (leads, "fly")):
+        lifecycle.fail(hive.db, task, Author(actor, NOW), reason="it cannot be done")
+    [item] = hive.items()
+    assert (item.kind, item.who, item.about) == ("failed", "bee", "Its")
+    assert "it cannot be done" in item.why
+    assert item.command == f"rook task reopen {its[-6:].lower()}"
+    hive.set("sessions", queen.session_id, state="ended", outcome="stopped", ended_at=NOW)
+    assert len(hive.items()) == 2
+    service.acknowledge(hive.ctx(), [item.handle])
+    lifecycle.reopen(hive.db, its, Author("human", NOW))
+    lifecycle.fail(hive.db, its, Author("bee", NOW), reason="again")
+    assert "again" in " ".join(item.why for item in hive.items())
+
+
+def test_an_agent_that_is_held_waits_for_nothing_but_its_handback(hive: Scene) -> None:
+    bee = hive.agent("bee")
+    hive.set("sessions", bee.session_id, hold='{"by": "human", "kind": "paused", "at": "2026-01-31T12:00:00.000Z"}')
+    assert hive.items() == []
 
 
 def give_up(hive: Scene, key: str, count: int = 8, at: str = NOW) -> None:
@@ -360,10 +459,10 @@ def test_a_long_history_costs_nothing(hive: Scene) -> None:
         return ask(sql, values)
 
     hive.db.all = noted  # type: ignore[method-assign]
-    for query in (store.asked, store.broken, store.stuck, store.in_review):
+    for query in (store.asked, store.broken, store.failed, store.stuck, store.in_review):
         query(hive.db)
     plans = [row[-1] for sql, values in queries for row in ask(f"EXPLAIN QUERY PLAN {sql}", values)]
-    assert len(queries) == 4
+    assert len(queries) == 5
     small = ("merges_stuck", "sessions_broken")
     assert [plan for plan in plans if plan.startswith("SCAN") and not plan.endswith(small)] == []
     for index in ("messages_to_answer", "sessions_broken", "merges_stuck", "tasks_by_state"):

@@ -71,7 +71,7 @@ def _end(ctx: Context, session_id: str) -> str:
     processes = _left_by(ctx, session_id)
     for process in processes:
         end_tree(process, None, ctx.config.agents.stop_grace)
-    return f"ended {len(processes)} processes"
+    return f"ended {plural(len(processes), 'process', 'processes')}"
 
 
 CHECKS = (check_agents,)

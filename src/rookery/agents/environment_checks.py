@@ -40,7 +40,12 @@ def check_environment(place: Place) -> Iterator[Finding]:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")
     else:
         count, secret = len(stored.variables.whole), len(stored.variables.credentials)
-        yield Finding(_CATEGORY, "record", OK, f"{count} variables, {secret} of them credentials, {stored.at}")
+        yield Finding(
+            _CATEGORY,
+            "record",
+            OK,
+            f"{plural(count, 'variable')}, {plural(secret, 'credential')} among them, {stored.at}",
+        )
     for runtime in runtimes:
         program = _program(ctx, stored, runtime)
         yield program

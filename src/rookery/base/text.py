@@ -80,6 +80,16 @@ def one_line(text: str, width: int = 0) -> str:
     return shown if not width or len(shown) <= width else shown[: width - 1] + "…"
 
 
+def columns_of(text: str) -> int:
+    """How many columns the text takes in a terminal: wide characters take two, marks that join others none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # 1 MB that most texts do without
+
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)
+
+
 def plural(count: int, noun: str, many: str = "") -> str:
     """`1 task`, `2 tasks`; `many` is for nouns that take no s."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"

@@ -41,10 +41,11 @@ class Block(Record):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph(Block):
-    """Lines of text; `indent` columns from the left."""
+    """Lines of text, `indent` columns from the left; one that goes on in the next line does so `hang` further in."""
 
     lines: Sequence[Cell]
     indent: int = 0
+    hang: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Table(Block):
 
     On a narrow terminal the `stretch` column, which is the last one unless it says otherwise, goes on in further lines
     under itself, and so do long names. Nothing is cut. The columns in `under`
-    go to a line of their own under each row then.
+    go to a line of their own under each row then, and so do their headings.
     """
 
     headings: Sequence[str]

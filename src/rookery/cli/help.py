@@ -10,7 +10,7 @@ from rookery.base.call import stdout
 from rookery.base.errors import UsageError
 from rookery.base.record import Record
 from rookery.ops import index, other_tools
-from rookery.ops.command_line import Globals, print_help
+from rookery.ops.command_line import Globals, describe, print_help
 from rookery.ops.operation import Op
 
 ABOUT = {
@@ -199,9 +199,7 @@ def _print_overview(*, everything: bool) -> None:
 
 def _print_group(group: str, operations: list[Op]) -> None:
     print(f"{ABOUT[group]}.\n", file=stdout())
-    width = max(len(op.name) for op in operations)
-    for op in operations:
-        print(f"  rook {op.name:<{width}}  {op.summary}", file=stdout())
+    print("\n".join(describe(operations)), file=stdout())
 
 
 def _nearest(word: str, words: list[str], similar: str, group: str = "") -> str:

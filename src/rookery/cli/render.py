@@ -9,7 +9,7 @@ from typing import Any
 from rookery.base.call import stderr, stdout
 from rookery.base.ids import with_handles
 from rookery.base.record import words_of
-from rookery.base.text import visible
+from rookery.base.text import columns_of, visible
 from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, unstyled
 
 
@@ -86,9 +86,11 @@ def plain(block: Block) -> Iterator[str]:
                 yield f"{name:<{width}}  {unstyled(value)}"
         case Table(headings=headings, rows=rows):
             cells = [[*headings], *([unstyled(cell) for cell in row] for row in rows)]
-            widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+            widths = [max(columns_of(row[column]) for row in cells) for column in range(len(headings))]
             for row in cells:
-                yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+                yield "  ".join(
+                    cell + " " * (width - columns_of(cell)) for cell, width in zip(row, widths, strict=True)
+                )
         case Tree(label=label, children=children):
             yield unstyled(label)
             for number, child in enumerate(children, 1):

@@ -35,9 +35,10 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
 def _draw(console: Console, blocks: Iterable[Block]) -> None:
     for block in blocks:
         match block:
-            case Paragraph(lines=lines, indent=indent):
+            case Paragraph(lines=lines, indent=indent, hang=hang):
                 for line in lines:
-                    console.print(Padding(_text(line), (0, 0, 0, indent)))
+                    for row in _hung(_text(line), console, console.width - indent, hang):
+                        console.print(Padding(row, (0, 0, 0, indent)))
             case Fields(rows=rows):
                 grid = RichTable.grid(padding=(0, 2, 0, 0))
                 grid.add_column(style="bright_black", no_wrap=True)
@@ -52,6 +53,18 @@ def _draw(console: Console, blocks: Iterable[Block]) -> None:
                 _draw_table(console, block)
             case Tree():
                 console.print(_tree(block))
+
+
+def _hung(content: Text, console: Console, width: int, hang: int) -> Iterator[Text]:
+    """The text; what does not fit on its first line is indented by `hang`."""
+    first = content.wrap(console, width)[0] if hang and content.cell_len > width > 2 * hang else content
+    yield first
+    start = len(first.plain)
+    start += len(content.plain[start:]) - len(content.plain[start:].lstrip())
+    if start < len(content.plain):
+        for row in content[start:].wrap(console, width - hang):
+            row.pad_left(hang)
+            yield row
 
 
 class LiveScreen(AbstractContextManager["LiveScreen"]):
@@ -99,8 +112,8 @@ def _draw_table(console: Console, block: Table) -> None:
     """A table that keeps all of its columns: the long ones go on in the next line, under themselves."""
     widths = _fit(block, console.width)
     if widths is None:
-        for row in (block.headings, *block.rows):
-            console.print(_wrapped(row, console.width, "bright_black" if row is block.headings else ""))
+        for renderable in _two_lines(block, console.width):
+            console.print(renderable)
         return
     table = RichTable(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
     for heading, width in zip(block.headings, widths, strict=True):
@@ -155,20 +168,34 @@ def _wrapped(row: Sequence[Cell], width: int, style: str) -> Text:
 def _two_lines(block: Table, width: int) -> Iterator[Text | Padding]:
     """A table that is too wide: aligned columns, and under each row those that go there."""
     upper = [column for column in range(len(block.headings)) if column not in block.under]
-    rows = [[_text(row[column]) for column in upper] for row in (block.headings, *block.rows)]
-    widths = [max(row[column].cell_len for row in rows) for column in range(len(upper))]
-    for number, cells in enumerate(rows):
+    rows = (block.headings, *block.rows)
+    widths = _aligned_widths([[_text(row[column]) for column in upper] for row in rows], width)
+    for number, row in enumerate(rows):
+        cells = [_text(row[column]) for column in upper]
         for cell, least in zip(cells[:-1], widths, strict=False):
             cell.pad_right(least - cell.cell_len)
         line = Text(" " * _GAP).join(cells)
         line.rstrip()
         line.stylize("bright_black" if number == 0 else "")
         if line.cell_len > width:  # not even these fit beside each other
-            line = _wrapped([(block.headings, *block.rows)[number][column] for column in upper], width, "")
+            line = _wrapped([row[column] for column in upper], width, "" if number else "bright_black")
         yield line
-        if number:
-            under = [_text(block.rows[number - 1][column]) for column in block.under]
-            yield Padding(Text(" " * _GAP).join(cell for cell in under if cell), (0, 0, 0, len(_INDENT)))
+        under = Text(" " * _GAP).join(cell for column in block.under if (cell := _text(row[column])))
+        under.stylize("bright_black" if number == 0 else "")
+        if under:
+            yield Padding(under, (0, 0, 0, len(_INDENT)))
+
+
+def _aligned_widths(rows: Sequence[Sequence[Text]], width: int) -> list[int]:
+    """How wide each column is for as many rows as fit, the headings first; a single long name moves no other row."""
+    heading, *others = ([cell.cell_len for cell in row] for row in rows)
+    widths = heading
+    for cells in sorted(others, key=sum):
+        wider = list(map(max, widths, cells))
+        if sum(wider) + _GAP * (len(wider) - 1) > width:
+            break
+        widths = wider
+    return widths
 
 
 def _tree(block: Tree) -> RichTree:

@@ -10,6 +10,7 @@ import apsw
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
+from rookery.base.text import plural
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.db.migrate import SCHEMA_VERSION
@@ -50,7 +51,7 @@ def _integrity(db: Database) -> Finding:
         orphans = db.all("PRAGMA foreign_key_check")
     except StorageFailed as error:
         return Finding(_CATEGORY, "integrity", ERROR, error.message, error.hint)
-    problems += [f"{len(orphans)} rows refer to nothing"] * bool(orphans)
+    problems += [f"{plural(len(orphans), 'broken reference')} between rows"] * bool(orphans)
     if problems:
         return Finding(
             _CATEGORY, "integrity", ERROR, "; ".join(problems), "restore a backup from .rookery/backups, or an export"

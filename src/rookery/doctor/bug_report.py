@@ -19,7 +19,7 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, RookError, StorageFailed
 from rookery.base.json import dumps
 from rookery.base.record import Record
-from rookery.base.text import visible
+from rookery.base.text import plural, visible
 from rookery.config import layout
 from rookery.config.model import Config
 from rookery.config.values import show_value
@@ -105,12 +105,12 @@ def _settings(ctx: Context) -> str:
         if own == default:
             continue
         if not hasattr(values.type, "__dataclass_fields__") and isinstance(own, tuple):
-            lines.append(f"{section}: {len(own)} entries")
+            lines.append(f"{section}: {plural(len(own), 'entry', 'entries')}")
             continue
         for name in type(own).__dataclass_fields__:
             value = getattr(own, name)
             if value != getattr(default, name):
-                shown = f"{len(value)} variables" if isinstance(value, dict) else show_value(value)
+                shown = plural(len(value), "variable") if isinstance(value, dict) else show_value(value)
                 lines.append(f"{section}.{name}: {shown}")
     return "\n".join(lines) or "none"
 

@@ -144,11 +144,24 @@ def run_once(ctx: Context, log: Callable[[str], None]) -> Assessment:
         assessment = assess(ctx)
         new = [action for action in assessment.plan.actions if action not in done]
         if not new:
+            _forget_given_up(ctx, assessment)
             return assessment
         for action in new:
             act(ctx, action, log)
         done.update(new)
     return assess(ctx)
+
+
+def _forget_given_up(ctx: Context, assessment: Assessment) -> None:
+    """Take out of the inbox what was given up and is not wanted any more; a failure with tries left keeps its count."""
+    if None in assessment.facts.values():
+        return
+    wanted = {action.key for action in assessment.failures}
+    with suppress(RookError):  # a full disk
+        for failure in store.failures(ctx.db).values():
+            if failure.is_given_up and failure.key not in wanted:
+                with ctx.db.write() as db:
+                    store.forget(db, failure.key)
 
 
 def take_lock(root: str) -> int | None:

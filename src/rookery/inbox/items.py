@@ -12,12 +12,12 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.inbox import model
 from rookery.inbox.model import Item, key_of, short_hash
-from rookery.inbox.store import Asked, Broken, GivenUp, Idle, InReview, Stuck
+from rookery.inbox.store import Asked, Broken, FailedTask, GivenUp, Idle, InReview, Stuck
 from rookery.mail.model import SYSTEM
 from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, FAILED, GATE, OUTSIDE, RESOLVING
 from rookery.merge.person.model import shown_place
 from rookery.runtimes.model import TMUX
-from rookery.tasks.model import AWAITING_HUMAN_REVIEW
+from rookery.tasks.model import APPROVED, AWAITING_HUMAN_REVIEW, NEEDS_REBASE
 
 _WIDTH = 300
 
@@ -28,6 +28,7 @@ class Rows(Record):
 
     asked: list[Asked]
     broken: list[Broken]
+    failed: list[FailedTask]
     stuck: list[Stuck]
     idle: list[Idle]
     given_up: list[GivenUp]
@@ -44,10 +45,11 @@ def derive(rows: Rows, base: str = "") -> list[Item]:
     items = [
         *map(_question, rows.asked),
         *map(_crash, rows.broken),
+        *map(_failed_task, rows.failed),
         *landings,
         *map(_idle, rows.idle),
         *map(_action, rows.given_up),
-        *(_review(task) for task in rows.in_review if task.id not in tasks),  # its landing says more
+        *(_review(task, base) for task in rows.in_review if task.id not in tasks),  # its landing says more
     ]
     return sorted(items, key=model.order)
 
@@ -69,7 +71,11 @@ def _question(asked: Asked) -> Item:
 
 
 def _crash(session: Broken) -> Item:
-    again = (f"rook sling {handle(session.task_id)}",) if session.task_id else ()
+    again: tuple[str, ...] = (f"rook sling {handle(session.task_id)}",) if session.task_id else ()
+    if session.has_begun:
+        again = (f"rook resume {session.agent}", *again)
+    elif session.task_id:
+        again = (f"{again[0]} --name {session.agent}",)
     return Item(
         key=key_of(model.CRASH, session.id),
         kind=model.CRASH,
@@ -78,8 +84,23 @@ def _crash(session: Broken) -> Item:
         about=_line(session.title),
         why=f"{session.outcome}: {_line(session.reason or 'no reason is known')}",
         since=session.ended_at,
-        commands=(f"rook resume {session.agent}", *again, f"rook inspect {session.agent}"),
+        commands=(*again, f"rook inspect {session.agent}"),
         task_id=session.task_id,
+    )
+
+
+def _failed_task(task: FailedTask) -> Item:
+    short = handle(task.id)
+    return Item(
+        key=key_of(model.FAILED, task.id, task.seq),
+        kind=model.FAILED,
+        id=task.id,
+        who=task.agent,
+        about=_line(task.title),
+        why=f"given up as failed: {_line(task.reason or 'no reason is known')}",
+        since=task.at,
+        commands=(f"rook task reopen {short}", f"rook task cancel {short}", f"rook task get {short}"),
+        task_id=task.id,
     )
 
 
@@ -149,6 +170,9 @@ def _landing(entry: Stuck, base: str) -> Item:
 
 def _idle(session: Idle) -> Item:
     nudge = f'rook nudge {session.agent} "…"'
+    why = "it has asked no one and handed in nothing"
+    if session.asked is not None:
+        why = f"it has asked {session.asked}, who has ended"
     look = f"rook attach {session.agent}" if session.mode == TMUX else f"rook inspect {session.agent}"
     return Item(
         key=key_of(model.IDLE, session.id, session.turn),
@@ -156,7 +180,7 @@ def _idle(session: Idle) -> Item:
         id=session.id,
         who=session.agent,
         about=_line(session.title),
-        why="it has asked no one and handed in nothing, and nothing will wake it",
+        why=f"{why}, and nothing will wake it",
         since=session.since,
         commands=(nudge, look, f"rook stop {session.agent}"),
         task_id=session.task_id,
@@ -180,19 +204,35 @@ def _action(failure: GivenUp) -> Item:
     )
 
 
-def _review(task: InReview) -> Item:
+def _review(task: InReview, base: str) -> Item:
     short = handle(task.id)
-    what = "the epic is done" if task.state == AWAITING_HUMAN_REVIEW else "handed in"
-    approve, show = f"rook review approve {short} --merge", f"rook review show {short}"
+    show = f"rook review show {short}"
+    approve, send_back = f"rook review approve {short} --merge", f'rook review request-changes {short} "…"'
+    is_epic = task.state == AWAITING_HUMAN_REVIEW
+    is_empty = not is_epic and (task.branch is None or (task.commit is not None and task.commit == task.start_commit))
+    number = task.commit or ""
+    if task.state == APPROVED:
+        why, number = "approved, and has not landed", f"{number}.approved"
+        land = f"rook task complete {short}" if is_empty else f"rook merge --branch {shlex.quote(task.branch or '')}"
+        commands: tuple[str, ...] = (land, show, send_back)
+    elif task.state == NEEDS_REBASE:
+        why, number = "needs a rebase, and no agent works on it", f"{number}.rebase"
+        rebase = f'rook resume {task.agent} "Rebase your branch onto {base or "its base"}."'
+        commands = (rebase if task.agent else send_back, show)
+    elif is_empty:
+        why, commands = "handed in without a commit, and waits for your review", (send_back, show, approve)
+    else:
+        what = "the epic is done" if is_epic else "handed in"
+        why, commands = f"{what}, and waits for your review", (approve, show, send_back)
     return Item(
-        key=key_of(model.REVIEW, task.id, task.commit or ""),
+        key=key_of(model.REVIEW, task.id, number),
         kind=model.REVIEW,
         id=task.id,
         who=task.agent or "",
         about=_line(task.title),
-        why=f"{what}, and waits for your review",
+        why=why,
         since=task.updated_at,
-        commands=(approve, show, f'rook review request-changes {short} "…"'),
+        commands=commands,
         task_id=task.id,
     )
 

@@ -33,7 +33,13 @@ def _read(ctx: Context, base: str) -> list[Item]:
 
 def _rows(db: Database) -> Rows:
     return Rows(
-        store.asked(db), store.broken(db), store.stuck(db), store.idle(db), store.given_up(db), store.in_review(db)
+        store.asked(db),
+        store.broken(db),
+        store.failed(db),
+        store.stuck(db),
+        store.idle(db),
+        store.given_up(db),
+        store.in_review(db),
     )
 
 

@@ -19,11 +19,25 @@ _IS_WORKED_ON = (
 )
 """Of entries `e`, those whose agent is at work, or is about to be."""
 _HAS_OPEN_QUESTION = (
-    f"EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {WANTS_ANSWER} AND {UNANSWERED} "
-    f"AND (m.recipient = '{HUMAN}' OR EXISTS "
+    f"EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {UNANSWERED} "
+    f"AND (m.recipient = '{HUMAN}' AND {WANTS_ANSWER} OR ({WANTS_ANSWER} OR m.type = 'review_request') AND EXISTS "
     "(SELECT 1 FROM sessions r WHERE r.agent = m.recipient AND r.state <> 'ended')))"
 )
 """Of sessions `s`, those that have asked a person or a living agent, and have no answer."""
+_HANDED_OVER = (
+    "EXISTS (SELECT 1 FROM messages m JOIN sessions w ON w.branch = json_extract(m.payload, '$.branch') "
+    "JOIN tasks o ON o.id = w.task_id WHERE m.session_id = s.id AND m.type = 'merge_ready' "
+    "AND o.state IN ('PENDING_REVIEW', 'NEEDS_REBASE', 'APPROVED'))"
+)
+"""Of sessions `s`, those that have handed over work which has not landed."""
+_HAS_LEAD = "EXISTS (SELECT 1 FROM sessions p WHERE p.agent = s.parent AND p.state <> 'ended')"
+"""Of sessions `s`, those that answer to a living agent."""
+_IS_WITH_PERSON = (
+    "EXISTS (SELECT 1 FROM messages m WHERE m.type = 'merge_ready' AND json_extract(m.payload, '$.branch') = t.branch "
+    f"AND m.recipient = '{HUMAN}' AND m.created_at >= coalesce((SELECT r.at FROM reviews r WHERE r.task_id = t.id "
+    "AND r.action = 'submitted' ORDER BY r.seq DESC LIMIT 1), ''))"
+)
+"""Of tasks `t`, those whose work was handed over to a person since it was handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,8 @@ class Broken(Record):
     ended_at: str
     task_id: str | None
     title: str | None
+    has_begun: bool
+    """It was ready for its first turn, so that it can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +104,8 @@ class Idle(Record):
     title: str | None
     turn: int
     since: str
+    asked: str | None
+    """Whom it has asked something; that agent has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,7 @@ class GivenUp(Record):
 
 @dataclass(frozen=True, slots=True)
 class InReview(Record):
-    """A task in review that no living lead looks at."""
+    """A task that was handed in and is with no living lead, or that its lead has handed over."""
 
     id: str
     title: str
@@ -112,6 +130,20 @@ class InReview(Record):
     branch: str | None
     commit: str | None
     updated_at: str
+    start_commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTask(Record):
+    """A task that an agent has given up as failed."""
+
+    id: str
+    title: str
+    reason: str | None
+    agent: str
+    at: str
+    seq: int
+    """The number of the event."""
 
 
 def asked(db: Database) -> list[Asked]:
@@ -127,14 +159,14 @@ def asked(db: Database) -> list[Asked]:
 def broken(db: Database) -> list[Broken]:
     """Agents that crashed or failed, and whose task is still open and in no other hands."""
     rows = db.all(
-        "SELECT s.id, s.agent, s.outcome, s.reason, s.ended_at, s.task_id, t.title FROM sessions s "
-        "LEFT JOIN tasks t ON t.id = s.task_id WHERE s.outcome IN ('crashed', 'failed') "
+        "SELECT s.id, s.agent, s.outcome, s.reason, s.ended_at, s.task_id, t.title, s.step = 'ready' "
+        "FROM sessions s LEFT JOIN tasks t ON t.id = s.task_id WHERE s.outcome IN ('crashed', 'failed') "
         "AND NOT EXISTS (SELECT 1 FROM sessions n WHERE n.agent = s.agent AND n.seq > s.seq) "
         "AND (s.task_id IS NULL OR (t.archived_at IS NULL "
         "AND (t.state = 'PENDING' OR (t.state = 'IN_PROGRESS' AND t.assignee = s.agent)) "
         "AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.task_id = s.task_id AND o.seq > s.seq)))"
     )
-    return [Broken(*row) for row in rows]
+    return [Broken(*row).replace(has_begun=bool(row[-1])) for row in rows]
 
 
 def stuck(db: Database) -> list[Stuck]:
@@ -156,16 +188,17 @@ def stuck(db: Database) -> list[Stuck]:
 def idle(db: Database) -> list[Idle]:
     """Agents that wait, and that nothing will wake: no mail, no answer to come, no agent under them, no review."""
     rows = db.all(
-        "SELECT s.id, s.agent, s.mode, s.task_id, t.title, coalesce(u.number, 0), coalesce(u.ended_at, s.updated_at) "
-        "FROM sessions s LEFT JOIN tasks t ON t.id = s.task_id LEFT JOIN turns u ON u.session_id = s.id "
+        "SELECT s.id, s.agent, s.mode, s.task_id, t.title, coalesce(u.number, 0), coalesce(u.ended_at, s.updated_at), "
+        f"(SELECT m.recipient FROM messages m WHERE m.session_id = s.id AND {WANTS_ANSWER} AND {UNANSWERED} "
+        "ORDER BY m.seq DESC LIMIT 1) FROM sessions s LEFT JOIN tasks t ON t.id = s.task_id "
+        "LEFT JOIN turns u ON u.session_id = s.id "
         "AND u.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state = 'waiting' "
-        "AND s.reason IS NULL AND u.state IS NOT 'lost' "
-        "AND (t.id IS NULL OR t.state IN ('PENDING', 'IN_PROGRESS')) "
+        "AND s.reason IS NULL AND s.hold IS NULL AND u.state IS NOT 'lost' "
+        "AND (t.id IS NULL OR t.state IN ('PENDING', 'IN_PROGRESS', 'NEEDS_REBASE')) "
         "AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = s.agent AND c.state <> 'ended') "
         f"AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND {WAKES}) "
-        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id "
-        "AND m.type IN ('worker_done', 'merge_ready', 'review_request')) "
-        f"AND NOT {_HAS_OPEN_QUESTION}"
+        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.type = 'worker_done') "
+        f"AND NOT {_HANDED_OVER} AND NOT {_HAS_OPEN_QUESTION}"
     )
     return [Idle(*row) for row in rows]
 
@@ -182,16 +215,28 @@ def given_up(db: Database) -> list[GivenUp]:
 
 
 def in_review(db: Database) -> list[InReview]:
-    """Tasks in review whose agent answers to no living lead, and that are not just landing."""
+    """Tasks that were handed in, and whose next step is a person's: no living lead, landing or agent sees to it."""
     rows = db.all(
-        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at FROM tasks t "
+        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit FROM tasks t "
         "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE task_id = t.id) "
-        "WHERE t.state IN ('PENDING_REVIEW', 'AWAITING_HUMAN_REVIEW') AND t.archived_at IS NULL "
-        "AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.agent = s.parent AND p.state <> 'ended') "
+        "WHERE t.state IN ('PENDING_REVIEW', 'NEEDS_REBASE', 'APPROVED', 'AWAITING_HUMAN_REVIEW') "
+        f"AND t.archived_at IS NULL AND (NOT {_HAS_LEAD} OR {_IS_WITH_PERSON}) "
+        "AND NOT (t.state = 'NEEDS_REBASE' AND s.state IS NOT NULL AND s.state <> 'ended') "
         "AND NOT EXISTS (SELECT 1 FROM merges e WHERE e.branch = t.branch "
         "AND e.state IN ('queued', 'testing', 'landing'))"
     )
     return [InReview(*row) for row in rows]
+
+
+def failed(db: Database) -> list[FailedTask]:
+    """Tasks that an agent without a living lead has given up as failed. What a person gives up, that person knows."""
+    rows = db.all(
+        "SELECT t.id, t.title, t.result, e.actor, e.at, e.seq FROM tasks t JOIN events e ON e.seq = "
+        "(SELECT max(seq) FROM events WHERE subject = t.id AND type = 'task.failed') "
+        "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE agent = e.actor) "
+        f"WHERE t.state = 'FAILED' AND t.archived_at IS NULL AND e.actor <> '{HUMAN}' AND NOT {_HAS_LEAD}"
+    )
+    return [FailedTask(*row) for row in rows]
 
 
 def marks(db: Database) -> dict[str, Mark]:

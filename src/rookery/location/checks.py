@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.text import plural
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.location.settle import settle
@@ -48,7 +49,7 @@ def _worktrees(root: str) -> Iterator[Finding]:
 
 
 def _reclaim(root: str) -> str:
-    return f"repaired {git_relocate.reclaim(root)} worktrees"
+    return f"repaired {plural(git_relocate.reclaim(root), 'worktree')}"
 
 
 def _settle(root: str) -> str:

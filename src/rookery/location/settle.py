@@ -21,6 +21,7 @@ from rookery.agents.siblings import find_siblings
 from rookery.agents.sling import instruct
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.config.environ import read_environ
 from rookery.config.project import make_state_folder
@@ -96,7 +97,7 @@ def _repair(ctx: Context, before: Location) -> str:
         if session.step not in (RESERVED, CHECKED_OUT, PROVISIONED) and os.path.isdir(session.worktree):
             instruct(ctx, session, find_siblings(ctx, session))
     steps.reached("move instructed")
-    text = f"this project was moved from {before.path}: {repaired} worktrees were repaired"
+    text = f"this project was moved from {before.path}: {plural(repaired, 'worktree')} repaired"
     return _record(ctx, text if repaired else "", before.id)
 
 

@@ -182,7 +182,7 @@ def _cut_off(merger: Merger, root: str) -> Finding:
     bases = sorted({*(entry.base for entry in left), *(lease.base for lease in leases)} - held)
     if not bases:
         queued = len(store.select(merger.ctx.db, states=OPEN))
-        return Finding(_CATEGORY, "landings", OK, f"{queued} branches are queued")
+        return Finding(_CATEGORY, "landings", OK, f"{plural(queued, 'branch', 'branches')} in the queue")
     problem = f"a landing on {', '.join(bases)} was cut off"
     return Finding(_CATEGORY, "landings", WARNING, problem, "run `rook doctor --fix`", lambda: _settle(root, bases))
 

@@ -6,6 +6,8 @@ The command line and the guard, which judges the `rook` commands of agents, read
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from rookery.base.errors import UsageError
 from rookery.base.record import Record
 from rookery.ops.index import aliases_of
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
+
+_LEAST_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +166,18 @@ def print_help(op: Op) -> None:
         stdout().write(f"\nalias: {', '.join(aliases)}\n")
     others = sorted(name for name in declared() if name.startswith(op.name + " "))
     if others:
-        width = max(map(len, others))
-        lines = [f"  rook {name:<{width}}  {declared()[name].summary}" for name in others]
-        stdout().write("\n".join(["", "also:", *lines, ""]))
+        stdout().write("\n".join(["", "also:", *describe(declared()[name] for name in others), ""]))
+
+
+def describe(operations: Iterable[Op]) -> list[str]:
+    """A line for each operation, with what it does; a long one goes on under itself."""
+    known = list(operations)
+    room, width = _help_width(), max(len(op.name) for op in known)
+    rows = [(f"  rook {op.name:<{width}}  ", op.summary) for op in known]
+    return [
+        textwrap.fill(text, room, initial_indent=name, subsequent_indent=" " * len(name), break_on_hyphens=False)
+        for name, text in rows
+    ]
 
 
 def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None:
@@ -177,19 +190,19 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
     if param.kind == INTEGER:
         more["type"] = _whole_number
     if param.choices:
-        more |= {"type": partial(_choose, param), "metavar": f"{{{','.join(param.words)}}}"}
+        more["type"] = partial(_choose, param)
+        if param.value == param.name.upper():  # too many for the usage
+            more["help"] = f"{text} One of: {', '.join(param.words)}."
     if param.positional:
         if param.many:
             more["nargs"] = "+" if param.required else "*"
         elif not param.required:
             more["nargs"] = "?"
-        parser.add_argument(param.name, **{"metavar": param.name.upper()} | more)
+        parser.add_argument(param.name, metavar=param.value, **more)
         return
     if param.many:
         more |= {"action": "extend", "nargs": "+"} if greedy else {"action": "append"}
-    if not param.choices:
-        more["metavar"] = "N" if param.kind == INTEGER else param.name.split("_")[-1].upper()
-    parser.add_argument(*names, dest=param.name, required=param.required, **more)
+    parser.add_argument(*names, dest=param.name, metavar=param.value, required=param.required, **more)
 
 
 def _choose(param: Param, text: str) -> str:
@@ -207,9 +220,24 @@ def _whole_number(text: str) -> int:
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Help as wide as the caller's terminal."""
+    return _Formatter(prog, width=_help_width())
+
+
+def _help_width() -> int:
+    """Help is as wide as the caller's terminal."""
     call = current()
-    return argparse.RawDescriptionHelpFormatter(prog, width=None if call is None else call.size()[0] - 2)
+    columns = shutil.get_terminal_size().columns if call is None else call.size()[0]
+    return max(columns, _LEAST_WIDTH) - 2
+
+
+class _Formatter(argparse.HelpFormatter):
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """The documentation, each of its paragraphs as wide as the terminal."""
+        filled = ("\n".join(self._split_lines(part, width)) for part in text.split("\n\n"))
+        return textwrap.indent("\n\n".join(filled), indent)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 class _Help(argparse.Action):

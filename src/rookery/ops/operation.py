@@ -65,6 +65,34 @@ MESSAGES, ADDRESSES, ROLES, INBOX = "message", "address", "role", "inbox"
 HERE = ""
 NOTHING = "nothing"
 
+_MOST_CHOICES = 40
+_VALUES = {
+    "since": "WHEN",
+    "older_than": "AGE",
+    **dict.fromkeys(("for", "lease", "timeout"), "TIME"),
+    "from": "NAME",
+    "onto": "BRANCH",
+    **dict.fromkeys(
+        ("body", "context", "description", "design", "instructions", "learning", "message", "result"), "TEXT"
+    ),
+    **dict.fromkeys(("reason", "outside"), "WHY"),
+    "payload": "JSON",
+    "only": "VARIABLE",
+    "files": "PATTERN",
+    "tools": "TOOL",
+    "source": "TASK",
+    "cursor": "ID",
+    **dict.fromkeys(("directory", "practice", "worktree"), "FOLDER"),
+    "config": "KEY=VALUE",
+}
+"""What stands for the value of an option in usage lines, where neither its name nor what it refers to says that."""
+_VALUES_OF_KINDS = {
+    **{kind: kind.upper() for kind in (TASKS, BRANCHES, RUNS, ROLES, MESSAGES)},
+    AGENTS: "NAME",
+    ADDRESSES: "NAME",
+    CHECKS: "CATEGORY",
+}
+
 
 class Mark(Enum):
     """What a parameter is beside its type."""
@@ -143,6 +171,19 @@ class Param(Record):
     def words(self) -> tuple[str, ...]:
         """The choices as people type them: `in-progress` for `IN_PROGRESS`."""
         return tuple(choice.lower().replace("_", "-") if choice.isupper() else choice for choice in self.choices)
+
+    @property
+    def value(self) -> str:
+        """What stands for its value in usage lines: the choices if there are few, else a word."""
+        choices = ",".join(self.words)
+        if choices and len(choices) <= _MOST_CHOICES:
+            return f"{{{choices}}}"
+        if self.positional or choices:
+            return self.name.upper()
+        if self.kind == INTEGER:
+            return "N"
+        word = _VALUES.get(self.name) or _VALUES_OF_KINDS.get(self.names)
+        return word or ("FILE" if self.kind == PATH else self.name.upper())
 
     def choose(self, text: str) -> str | None:
         """The choice that a text means; None if it is no choice."""

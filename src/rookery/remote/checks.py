@@ -7,6 +7,7 @@ from contextlib import closing
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.base.text import plural
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.merge.merger import Merger
@@ -37,12 +38,13 @@ def check_upstream(place: Place) -> Iterator[Finding]:
         return
     name, base = comparison.upstream.name, comparison.base
     if comparison.state == DIVERGED:
-        message = f"{base} and {name} have diverged, by {comparison.ahead} commits here and {comparison.behind} there"
+        ahead = plural(comparison.ahead, "commit")
+        message = f"{base} and {name} have diverged, by {ahead} here and {comparison.behind} there"
         yield Finding(_CATEGORY, "upstream", WARNING, message, "`rook sync` says how, `rook sync --merge` merges them")
         return
     messages = {
-        AHEAD: f"{base} has {comparison.ahead} commits that {name} does not have",
-        BEHIND: f"{name} has {comparison.behind} commits that {base} does not have",
+        AHEAD: f"{base} has {plural(comparison.ahead, 'commit')} that {name} does not have",
+        BEHIND: f"{name} has {plural(comparison.behind, 'commit')} that {base} does not have",
     }
     yield Finding(_CATEGORY, "upstream", OK, messages.get(comparison.state, f"{base} and {name} are equal"))
 

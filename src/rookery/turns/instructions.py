@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rookery.base.file_scope import quote_name
 from rookery.base.json import dumps
 from rookery.base.record import Record
-from rookery.base.text import one_line
+from rookery.base.text import one_line, plural
 from rookery.roles.messages import TYPES
 from rookery.roles.model import Role
 from rookery.sessions.model import Session, Settings
@@ -214,7 +214,7 @@ def _overrides(settings: Settings) -> list[str]:
     if settings.skip_review:
         lines.append("- Sling no reviewer: read the diffs and run the checks yourself.")
     if settings.max_agents is not None:
-        lines.append(f"- Sling at most {settings.max_agents} agents in all.")
+        lines.append(f"- Sling at most {plural(settings.max_agents, 'agent')} in all.")
     if settings.tools:
         lines.append(f"- Of your tools, use only {', '.join(settings.tools)}; `rook` itself always works.")
     if settings.instructions:

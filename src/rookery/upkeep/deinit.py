@@ -14,6 +14,7 @@ from functools import cached_property
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState, NotInitialised, Refused, StorageFailed
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.config.project import database_path, find_repository
 from rookery.db.copies import copy_to
@@ -101,8 +102,9 @@ class Deinit:
         check_at_rest(self.ctx, "removing the project")
         if plan.unlanded:
             count = len(plan.unlanded)
+            branches = plural(count, "agent's branch", "agents' branches")
             raise InvalidState(
-                f"{count} branches of agents have work that has not landed: {', '.join(plan.unlanded[:3])}"
+                f"work on {branches} has not landed: {', '.join(plan.unlanded[:3])}"
                 + (" and more" if count > 3 else ""),
                 hint="`rook merge --all` lands what is ready; `rook deinit --force` removes the project, "
                 "and keeps the branches",

@@ -9,6 +9,7 @@ from functools import partial
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import InvalidState, ProgramFailed, RookError
+from rookery.base.text import plural
 from rookery.config import layout
 from rookery.config.environ import child_environ, now, read_environ
 from rookery.config.loader import load_config
@@ -145,7 +146,7 @@ def _coming(store: GitStore, root: str, submodules: list[str], stored: list[str]
         hint = "set provision.setup to a command that begins with `git submodule update --init --recursive`"
         yield Finding(CATEGORY, "new submodules", WARNING, message, hint)
     if stored and not (store.ask("config", "filter.lfs.process") or store.ask("config", "filter.lfs.smudge")):
-        message = f"Git LFS is not set up: new worktrees will have pointers instead of {len(stored)} files"
+        message = f"Git LFS is not set up: new worktrees will have pointers instead of {plural(len(stored), 'file')}"
         yield Finding(CATEGORY, "new lfs", WARNING, message, "install git-lfs, then run `git lfs install`")
 
 

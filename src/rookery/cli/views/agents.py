@@ -306,7 +306,7 @@ def _summary(summary: Summary) -> list[Block]:
     fields: dict[str, Cell] = {
         "total": f"{plural(summary.sessions, 'session')}, {plural(summary.turns, 'turn')}, "
         f"{plural(summary.tokens, 'token')}, ${summary.dollars:.2f}, {length(summary.seconds)}",
-        "average": f"{summary.average_turns:.1f} turns, {summary.average_tokens:,.0f} tokens, "
+        "average": f"{summary.average_turns:.1f} turns, {plural(round(summary.average_tokens), 'token')}, "
         f"${summary.average_dollars:.2f}{average}",
         "outcomes": _counts(summary.outcomes),
         "landed": _counts(summary.tiers),

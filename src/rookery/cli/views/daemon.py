@@ -28,10 +28,14 @@ def status(result: Any, _values: dict[str, Any]) -> list[Block]:
         fields |= {
             "memory": f"{result.resident_bytes / 1e6:.0f} MB",
             "threads": str(result.threads),
-            "limits": f"nice {result.nice}, {result.open_files_limit} open files",
+            "limits": f"nice {result.nice}, {_open_files(result.open_files_limit)}",
             "cgroup": result.cgroup or "none",
         }
     return [Fields(fields | {"log": (result.log, "dim")}, shows_empty=True)]
+
+
+def _open_files(limit: str) -> str:
+    return plural(int(limit), "open file") if limit.isdecimal() else f"{limit} open files"
 
 
 def log_line(result: Any, _values: dict[str, Any]) -> list[Block]:

@@ -29,7 +29,7 @@ def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
             (f"  {result.millis} ms" if result.millis else "", "dim"),
         )
         why = [(with_handles(one_line(row, _TEXT_WIDTH)), "bad") for row in result.why.splitlines()]
-        return [Paragraph([shown]), *([Paragraph(why, indent=_INDENT)] if why else [])]
+        return [Paragraph([shown], hang=_INDENT), *([Paragraph(why, indent=_INDENT)] if why else [])]
     shown = line(
         (clock(result.at), "dim"),
         f"  {result.type:<18} ",
@@ -37,7 +37,7 @@ def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
         (f"  {result.actor}  ", "note"),
         (_detail(result.data), "dim"),
     )
-    return [Paragraph([shown])]
+    return [Paragraph([shown], hang=_INDENT)]
 
 
 def _detail(data: dict[str, Any]) -> str:

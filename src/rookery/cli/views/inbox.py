@@ -22,7 +22,7 @@ _NAMES = {
     model.LANDING: "blocked",
 }
 """What people read instead of a kind."""
-_BAD = (model.ESCALATION, model.ACTION, model.BASE, model.CONFLICT, model.GATE, model.CRASH, model.ERROR)
+_BAD = (model.ESCALATION, model.ACTION, model.BASE, model.CONFLICT, model.GATE, model.CRASH, model.FAILED, model.ERROR)
 _MOST_FILES = 10
 _ABOUT_WIDTH = 100
 _ROUNDING = 59.0
@@ -41,7 +41,7 @@ def listing(result: Inbox, _values: dict[str, Any]) -> Iterator[Block]:
         yield text(f"At work: {names}." if names else "No agent is at work.", "dim")
     for item in result.items:
         yield text("")
-        yield Paragraph([_heading(item, at)])
+        yield Paragraph([_heading(item, at)], hang=2)
         yield Paragraph([item.why, (item.command, "id")], indent=2)
     hidden = result.put_away - sum(item.state != OPEN for item in result.items)
     if hidden:
@@ -79,7 +79,7 @@ def opened(results: list[Opened], _values: dict[str, Any]) -> Iterator[Block]:
         item = result.item
         if number:
             yield text("")
-        yield Paragraph([_heading(item, at)])
+        yield Paragraph([_heading(item, at)], hang=2)
         if item.why not in result.text:
             yield Paragraph([item.why], indent=2)
         yield text(result.text.strip("\n"), indent=2)

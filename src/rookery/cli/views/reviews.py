@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.clock import length, seconds_of
-from rookery.base.ids import handle
+from rookery.base.ids import handle, with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
 from rookery.config.environ import now
@@ -98,7 +98,7 @@ def details(review: ReviewDetails, _values: dict[str, Any]) -> Iterator[Block]:
 def _prediction(review: ReviewDetails) -> Cell:
     if review.predicted is None:
         return ""
-    reason = f": {one_line(review.predicted.reason)}" if review.predicted.reason else ""
+    reason = f": {with_handles(one_line(review.predicted.reason))}" if review.predicted.reason else ""
     return f"{review.predicted.tier.replace('_', ' ')}{reason}"
 
 
@@ -106,7 +106,7 @@ def _landing(review: ReviewDetails) -> str:
     entry = review.landing
     if entry is None:
         return ""
-    return f"{entry.state}: {one_line(entry.reason)}" if entry.reason else entry.state
+    return f"{entry.state}: {with_handles(one_line(entry.reason))}" if entry.reason else entry.state
 
 
 def _rounds(review: ReviewDetails) -> Iterator[Block]:
@@ -160,7 +160,11 @@ def decided(result: Decided, _values: dict[str, Any]) -> Iterator[Block]:
         yield text(f"{result.branch} was taken out of the merge queue")
     if result.landed is not None:
         entry = result.landed
-        how = f"landed on {entry.base}" if entry.state == LANDED else f"{entry.state}: {one_line(entry.reason or '')}"
+        how = (
+            f"landed on {entry.base}"
+            if entry.state == LANDED
+            else f"{entry.state}: {with_handles(one_line(entry.reason or ''))}"
+        )
         yield text(f"{entry.branch} {how}", "good" if entry.state == LANDED else "bad")
     elif result.action == steps.APPROVED:
         yield text(f"`rook merge --branch {result.branch}` lands it", "dim")
@@ -197,7 +201,9 @@ def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:
         "worktree": worktree,
         "put back": f"uncommitted work from {result.restored}" if result.restored else "",
         "conversation": "goes on" if result.has_conversation else "there was none",
-        "last session": ": ".join(part for part in (earlier.outcome, one_line(earlier.reason or "")) if part),
+        "last session": ": ".join(
+            part for part in (earlier.outcome, with_handles(one_line(earlier.reason or ""))) if part
+        ),
         "runs on": f"{session.runtime}, {session.mode}",
     }
     return [

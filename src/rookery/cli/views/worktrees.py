@@ -23,7 +23,7 @@ def listing(worktrees: list[Listed], values: dict[str, Any]) -> list[Block]:
     if values.get("size"):
         headings.append("size")
         rows = [[*row, _megabytes(listed.size)] for row, listed in zip(rows, worktrees, strict=True)]
-    return [Table(headings, rows, empty="No worktrees.")]
+    return [Table(headings, rows, empty="No worktrees.", under=(6, 7))]
 
 
 def _row(listed: Listed) -> list[Cell]:

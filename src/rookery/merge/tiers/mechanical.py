@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rookery.base.lockfiles import lockfile_of
+from rookery.base.text import plural
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.resolve import loss
@@ -72,7 +73,7 @@ def _judge(outcome: FileOutcome, sides: Sides, answer: Resolved | Declined) -> F
         return outcome.replace(why=answer.reason)
     lost = loss.check(sides, answer.content, answer.covers)
     if lost:
-        return outcome.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
+        return outcome.replace(why=f"{plural(len(lost), 'line')} would be lost: {lost[0].line!r}")
     hunks = tuple(hunk.as_dict() | {"covers": [cover.as_dict() for cover in hunk.covers]} for hunk in answer.hunks)
     why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "no conflicts"
     return outcome.replace(outcome=RESOLVED, why=why, hunks=hunks)

@@ -15,6 +15,7 @@ from typing import Any
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.record import Record
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.config.loader import section
 from rookery.config.project import make_state_folders
@@ -282,7 +283,7 @@ def _problem(
             reasons.append((lost.line, reason))
     if unnamed:
         shown = ", ".join(repr(line) for line in unnamed[:_SHOWN])
-        return f"{len(unnamed)} lines are lost without a reason: {shown}", []
+        return f"{plural(len(unnamed), 'line')} lost without a reason: {shown}", []
     return "", reasons
 
 
