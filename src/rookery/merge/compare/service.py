@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rookery.base.clock import seconds_of
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
+from rookery.base.text import in_words
 from rookery.costs.store import Spent, spent
 from rookery.merge import store
 from rookery.merge.merger import Merger
@@ -133,7 +134,7 @@ def keep(merger: Merger, text: str, agent: str) -> None:
             raise TaskTaken(f"{living.agent} is at work on {task.id}", hint=f"`rook stop {living.agent}` first")
         if task.is_held(author.now) and task.assignee not in (agent, actor):
             raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
-        if task.branch == session.branch and task.state in IN_REVIEW and task.commit == tip:
+        if task.branch == session.branch and task.state in (*IN_REVIEW, APPROVED) and task.commit == tip:
             return
         if task.state == APPROVED:
             raise InvalidState(
@@ -141,7 +142,7 @@ def keep(merger: Merger, text: str, agent: str) -> None:
                 hint=f"`rook task fail {task.id}` and `rook task reopen {task.id}` first",
             )
         if task.state not in (*ACTIVE, *IN_REVIEW):
-            raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
+            raise InvalidState(f"{task.id} is {in_words(task.state)}", hint=f"`rook task reopen {task.id}` first")
         if task.state == PENDING_REVIEW:
             task = tasks.take_step(db, task, "request changes", author)
         if task.state == PENDING:
