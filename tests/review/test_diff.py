@@ -87,3 +87,21 @@ def test_a_huge_diff_is_bounded_and_work_that_landed_is_its_landing(den: Den) ->
     landed = den.rook.json("diff", task, "--stat").data
     assert landed["landed_on"] == "main"
     assert "long.txt" in paths(landed)
+
+
+def test_what_others_changed_stays_out_also_if_a_line_looks_like_a_header(den: Den) -> None:
+    odd = "git rebase -q main; printf 'odd\\rdiff --git a/x b/x\\n' > odd.txt"
+    steps = [{"edit": {"path": "one.txt", "text": "one\n"}}, {"commit": "One"}, {"wait": "mail"}, {"run": odd}]
+    den.sling(den.task("Task", [*steps, {"commit": "Odd"}, {"wait": "mail"}]), "--name", "bee")
+    den.wait_for("bee", "waiting")
+    (den.folder / "base.txt").write_text("base\n")
+    git(den.folder, "add", "-A")
+    git(den.folder, "commit", "-qm", "Base moves")
+    den.rook("mail", "send", "bee", "--subject", "Go on")
+    wait_until(lambda: "Odd" in git(den.folder, "log", "--format=%s", "--branches=rook/bee/*"), 30)
+    den.wait_for("bee", "waiting")
+
+    since = den.rook.json("diff", "bee", "--since", "turn 1").data
+
+    assert paths(since) == ["odd.txt"]
+    assert "base.txt" not in since["patch"]

@@ -6,6 +6,7 @@ landed it is the landing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -97,7 +98,9 @@ def find_worktree(ctx: Context, name: str) -> str:
         raise InvalidState(f"no agent made {work.branch}", hint=f"`git worktree add PATH {work.branch}` opens it")
     state = worktrees.inspect(ctx, session.worktree, session.branch, session)
     if not state.is_there:
-        hint = f"`rook resume {session.agent}` makes it again; `rook diff {session.agent}` shows its branch"
+        hint = f"`rook diff {session.agent}` shows its work"
+        if worktrees.open_repository(ctx).branch_tip(session.branch) is not None:
+            hint += f"; `rook resume {session.agent}` makes it again"
         raise InvalidState(f"the worktree of {session.agent} is gone", hint=hint)
     return session.worktree
 
@@ -193,7 +196,7 @@ def _baseline(ctx: Context, vcs: Vcs, work: Work, since: str) -> tuple[str, str]
         if commit is not None:
             return commit, f"turn {int(number)}"
     agent = work.session.agent
-    raise NotFound(f"{agent} has no snapshot of turn {number}", hint=f"`rook agent snapshots {agent}` lists them")
+    raise NotFound(f"{agent} has no snapshot of turn {number}", hint=f"`rook worktree snapshots {agent}` lists them")
 
 
 def _reviewed(db: Database, work: Work) -> str:
@@ -218,9 +221,9 @@ def _only(files: Sequence[FileDiff], patch: str, paths: Iterable[str | None]) ->
 
 
 def _sections(patch: str) -> list[str]:
-    """A patch by files: no line of a file's content begins as their headers do."""
+    """A patch by files: no line of a file's content begins as their headers do, and only a line feed ends a line."""
     sections: list[list[str]] = []
-    for row in patch.splitlines(keepends=True):
+    for row in re.findall(r"[^\n]*\n|[^\n]+", patch):
         if row.startswith(_HEADER) or not sections:
             sections.append([])
         sections[-1].append(row)
@@ -228,10 +231,10 @@ def _sections(patch: str) -> list[str]:
 
 
 def _where_kept(work: Work) -> str:
+    if work.session is not None:
+        return f"`rook worktree snapshots {work.session.agent}` lists what is kept of each turn"
     commit = None if work.task is None else work.task.commit
-    return (
-        f"`git show {commit}` may still show its last commit" if commit else "`rook merge list --all` shows what landed"
-    )
+    return f"`git show {commit}` may still show its last commit" if commit else "`rook merge list` shows what landed"
 
 
 def _bounded(
