@@ -7,6 +7,7 @@ from typing import Annotated
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.base.text import plural
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, PROCESS, Doc, Owns, op
 from rookery.sessions import store
@@ -42,10 +43,10 @@ def stop(
     if all and not yes:
         if not ctx.is_interactive:
             raise InvalidInput(
-                f"{len(chosen)} agents would be stopped, and there is no terminal to ask on",
+                f"{plural(len(chosen), 'agent')} would be stopped, and there is no terminal to ask on",
                 hint="`rook stop --all --yes` does it without asking",
             )
-        if chosen and not ctx.confirm(Stopped(tuple(chosen)), f"Stop {len(chosen)} agents?"):
+        if chosen and not ctx.confirm(Stopped(tuple(chosen)), f"Stop {plural(len(chosen), 'agent')}?"):
             return Stopped(())
     ended: dict[str, Session] = {}
     for session in chosen:
