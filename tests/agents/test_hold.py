@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +133,15 @@ def test_what_cannot_be_handed_back_is_refused_and_stays(den: Den) -> None:
     place = waiting(den)
     den.rook("takeover", "bee")
     git(place, "checkout", "-q", "--detach")
-    assert den.rook.json("handback", "bee").error["code"] == "wrong_worktree"
+    refused = den.rook.json("handback", "bee").error
+    assert refused["code"] == "wrong_worktree"
+    assert f"`git -C {place} switch rook/bee/" in refused["hint"]
     assert den.agent("bee")["hold"]["kind"] == "taken over"
     assert den.rook.json("pause", "bee").error["code"] == "invalid_state"
     for verb in ("pause", "takeover", "handback"):
         assert den.rook.json(verb, "wasp").error["code"] == "no_such_agent"
+    shutil.rmtree(place)
+    assert "`rook resume bee`" in den.rook.json("handback", "bee").error["hint"]
     den.rook("stop", "bee")
     assert den.rook.json("takeover", "bee").error["code"] == "invalid_state"
+    assert den.rook.json("resume", "bee").data["is_recreated"]

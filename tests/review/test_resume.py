@@ -139,6 +139,8 @@ def test_a_branch_that_is_gone_is_not_invented(den: Den) -> None:
     refused = den.rook("resume", "bee")
     assert (refused.status, b"is gone" in refused.err) == (1, True)
     assert len(sessions(den)) == 1
+    assert b"`rook diff bee`" in den.rook("path", "bee").err
+    assert b"`rook worktree snapshots bee`" in den.rook("diff", "bee").err
     assert den.rook("sling", task, "--name", "bee").status == 0
     den.rook("stop", "bee")
 
@@ -209,3 +211,25 @@ def test_a_lead_resumes_what_is_below_it_and_nothing_else(project: Path) -> None
     builder = Agent(project, "bee", under=lead)
     refused = run_rook(project, "resume", "queen", env=builder.env)
     assert (refused.status, b"may not" in refused.err) == (1, True)
+
+
+def test_mail_to_an_agent_whose_work_is_in_review_is_what_it_is_resumed_for(den: Den) -> None:
+    task = den.task("Task", [*FIRST, DONE, {"until": {"mail_from": "human"}}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+    assert b"`rook resume bee`" in den.rook("mail", "send", "bee", "--subject", "Use the second").out
+    assert den.rook("resume", "bee").status == 0
+    den.wait_for("bee", "completed")
+    shown = den.rook.json("review", "show", task).data
+    assert [step["action"] for step in shown["steps"]] == ["submitted", "changes_requested", "submitted"]
+    assert "Use the second" in shown["steps"][1]["comment"]
+
+
+def test_one_that_is_paused_is_handed_back(den: Den) -> None:
+    den.sling(den.task("Task", [{"wait": "mail"}, DONE]), "--name", "bee")
+    den.wait_for("bee", "waiting")
+    den.rook("pause", "bee")
+    assert b"`rook handback bee`" in den.rook("resume", "bee").err
+    assert b"`rook handback bee`" in den.rook("mail", "send", "bee", "--subject", "Go").out
+    den.rook("handback", "bee")
+    den.wait_for("bee", "completed")

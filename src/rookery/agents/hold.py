@@ -6,6 +6,7 @@ announced. Each step looks at what is there, so after a kill the same command go
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 
@@ -122,6 +123,9 @@ def _end_turn(ctx: Context, session: Session) -> None:
 
 def _look(ctx: Context, session: Session) -> tuple[str, str]:
     """The commit under the worktree, and one of all that lies in it."""
+    if not os.path.isdir(session.worktree):
+        hint = f"`rook stop {session.agent}`, then `rook resume {session.agent}` makes it again from its branch"
+        raise InvalidState(f"the worktree of {session.agent} is gone", hint=hint)
     here = worktrees.check(session.worktree, ctx.config.vcs, branch=session.branch)
     name = snapshots.take(ctx, session, store.last_number(ctx.db, session.id) + 1)
     commit = here.current_commit() or session.base_commit

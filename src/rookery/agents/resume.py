@@ -17,7 +17,7 @@ from rookery.agents.sling import carry_out
 from rookery.base.errors import InvalidState
 from rookery.base.ids import SESSION, handle, new_id
 from rookery.base.record import Record
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
 from rookery.config.loader import section
@@ -92,6 +92,8 @@ def find_ended(db: Database, name: str) -> Session:
     session = store.latest(db, name)
     if session is None:
         raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+    if session.hold is not None:
+        raise InvalidState(f"{name} is {session.hold.kind}", hint=f"`rook handback {name}` lets it go on")
     if session.is_alive:
         hint = f"`rook mail send {name} --subject … --body …` reaches it, `rook stop {name}` ends it"
         raise InvalidState(f"{name} has not ended: it is {session.state}", hint=hint)
@@ -199,7 +201,7 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
         return None
     if task.state in _IN_REVIEW:
         hint = f'`rook review request-changes {handle(task.id)} "…"` says what to change, and resumes it'
-        raise InvalidState(f"{handle(task.id)} is {task.state}", hint=hint)
+        raise InvalidState(f"{handle(task.id)} is {in_words(task.state)}", hint=hint)
     if task.state == NEEDS_REBASE and task.branch == earlier.branch:
         return task
     task = find_task(ctx, task.id, role, now, by=earlier.agent)
