@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def test_a_diff_shows_the_branch_and_what_is_not_committed_but_not_the_base(den:
     assert den.rook.json("edit", task, env={"EDITOR": "true"}).data["command"][-1] == str(tree)
     missing = den.rook("edit", "bee", env={"EDITOR": "nowhere-to-be-seen"})
     assert (missing.status, b"not installed" in missing.err) == (1, True)
+    command = den.rook.json("edit", "bee", env={"EDITOR": "WORD=1 touch edited"}).data["command"]
+    subprocess.run(command, check=True)
+    (tree / "edited").unlink()
+    none = den.rook("edit", "bee", env={"EDITOR": "", "VISUAL": "", "GIT_EDITOR": "", "TERM": "dumb"})
+    assert (none.status, b"set EDITOR" in none.err) == (1, True)
     for since, problem in (("turn 9", b"no snapshot"), ("review", b"not handed in"), ("later", b"names no point")):
         refused = den.rook("diff", "bee", "--since", since)
         assert (refused.status, problem in refused.err) == (1, True), refused

@@ -225,6 +225,17 @@ def test_mail_to_an_agent_whose_work_is_in_review_is_what_it_is_resumed_for(den:
     assert "Use the second" in shown["steps"][1]["comment"]
 
 
+def test_of_two_attempts_the_one_that_is_not_in_review_can_be_kept_instead(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    den.sling(task, "--name", "wasp", "--from", "bee")
+    den.wait_for("wasp", "waiting")
+    den.rook("task", "submit", task)
+    den.rook("stop", "wasp")
+    assert f"`rook compare {handle(task)} --keep bee`".encode() in den.rook("resume", "bee").err
+    assert den.rook("compare", handle(task), "--keep", "bee").status == 0
+    assert b"rook review request-changes" in den.rook("resume", "bee").err
+
+
 def test_one_that_is_paused_is_handed_back(den: Den) -> None:
     den.sling(den.task("Task", [{"wait": "mail"}, DONE]), "--name", "bee")
     den.wait_for("bee", "waiting")

@@ -201,6 +201,9 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
         return None
     if task.state in _IN_REVIEW:
         hint = f'`rook review request-changes {handle(task.id)} "…"` says what to change, and resumes it'
+        if task.branch != earlier.branch:
+            keep = f"`rook compare {handle(task.id)} --keep {earlier.agent}`"
+            hint = f"with {task.branch}; {keep} hands in {earlier.branch} instead"
         raise InvalidState(f"{handle(task.id)} is {in_words(task.state)}", hint=hint)
     if task.state == NEEDS_REBASE and task.branch == earlier.branch:
         return task
