@@ -10,6 +10,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from support import wait_until
 
 _WAIT = {"wait": "mail"}
 
@@ -111,6 +112,15 @@ def test_taking_over_interrupts_the_turn_first(den: Den) -> None:
     assert held["hold"]["snapshot"]
     assert den.rook.json("stop", "bee").data["ended"][0]["hold"] is None
     den.assert_no_process()
+
+
+@pytest.mark.slow
+def test_one_that_had_handed_in_already_is_resumed_instead(den: Den) -> None:
+    den.sling(den.task("Work", [{"edit": {"path": "a.txt", "text": "a"}}, {"commit": "A"}, DONE, {"hang": True}]))
+    wait_until(lambda: den.mail(type="worker_done"), 30)
+    refused = den.rook.json("takeover", "builder-1").error
+    assert "has ended meanwhile: completed" in refused["message"]
+    assert "`rook resume builder-1" in refused["hint"]
 
 
 @pytest.mark.slow

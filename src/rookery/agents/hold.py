@@ -56,7 +56,7 @@ def take_over(ctx: Context, name: str) -> Session:
     with ctx.db.write() as db:
         session = store.session(db, session.id)
         if not session.is_alive or session.hold is None:
-            raise InvalidState(f"{name} was stopped or handed back meanwhile", hint=f"`rook inspect {name}` shows it")
+            raise _changed_meanwhile(session)
         hold = session.hold.replace(commit=commit, snapshot=snapshot)
         return store.change_session(db, session, actor=ctx.actor, at=ctx.now(), hold=hold)
 
@@ -79,10 +79,18 @@ def hand_back(ctx: Context, name: str, message: str = "") -> tuple[Session, tupl
     with ctx.db.write() as db:
         session = store.session(db, session.id)
         if not session.is_alive or session.hold is None or session.hold.at != hold.at:
-            raise InvalidState(f"{name} was stopped or handed back meanwhile", hint=f"`rook inspect {name}` shows it")
+            raise _changed_meanwhile(session)
         session = store.change_session(db, session, "agent.handed_back", actor=ctx.actor, at=ctx.now(), hold=None)
         mail.send(db, ctx.caller, draft, ctx.now())
     return session, commits, files
+
+
+def _changed_meanwhile(session: Session) -> InvalidState:
+    name = session.agent
+    if session.is_alive:
+        return InvalidState(f"{name} was handed back meanwhile", hint=f"`rook inspect {name}` shows what it does")
+    problem = f"{name} has ended meanwhile: {session.outcome}"
+    return InvalidState(problem, hint=f'`rook resume {name} "…"` starts it again')
 
 
 def _hold(ctx: Context, name: str, kind: str) -> Session:
