@@ -236,6 +236,15 @@ def test_of_two_attempts_the_one_that_is_not_in_review_can_be_kept_instead(den: 
     assert b"rook review request-changes" in den.rook("resume", "bee").err
 
 
+def test_one_whose_task_was_deleted_goes_on_with_what_it_is_asked(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    assert den.rook("task", "delete", task).status == 0
+    resumed = den.rook.json("resume", "bee", "finish it all the same").data["session"]
+    assert resumed["task_id"] is None
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"{resumed['branch']}:work.txt") == "second"
+
+
 def test_one_that_is_paused_is_handed_back(den: Den) -> None:
     den.sling(den.task("Task", [{"wait": "mail"}, DONE]), "--name", "bee")
     den.wait_for("bee", "waiting")

@@ -138,6 +138,7 @@ def _reserve(
             )
             session = earlier.replace(
                 id=session_id,
+                task_id=None if task is None else task.id,  # it may be deleted
                 run_id=run.id,
                 parent=HUMAN if parent is None else parent.agent,
                 depth=0 if parent is None else parent.depth + 1,

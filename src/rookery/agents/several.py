@@ -97,10 +97,12 @@ def sling_next(ctx: Context, request: Request, most: int) -> Slung:
 
 
 def _check_known(ctx: Context, text: str) -> None:
-    """Raise NotFound or InvalidId, with what else the word may mean, if it names no task."""
+    """Raise NotFound or InvalidId, with what else the word may mean, if it is no task."""
     try:
         tasks.resolve(ctx.db, text)
     except (InvalidId, NotFound) as error:
+        if _LIKE_AN_ID.fullmatch(text):
+            raise
         hint = f"`rook task list` shows the tasks, `rook sling --new {shlex.quote(text)}` makes a new one of that title"
         if store.latest(ctx.db, text) is not None:
             hint = f"{text} is an agent: `rook resume {text}` starts it again"
