@@ -111,3 +111,19 @@ def test_what_others_changed_stays_out_also_if_a_line_looks_like_a_header(den: D
 
     assert paths(since) == ["odd.txt"]
     assert "base.txt" not in since["patch"]
+
+
+def test_the_branch_of_a_person_is_where_it_is_checked_out(den: Den) -> None:
+    task = den.task("Mine")
+    assert den.rook("task", "start", task).status == 0
+    assert b"git worktree add" in den.rook("path", task).err
+    assert den.rook("task", "start", task, "--checkout").status == 0
+    (den.folder / "mine.txt").write_text("mine\n")
+    assert den.rook("path", task).out.decode().strip() == str(den.folder)
+    shown = den.rook.json("diff", task).data
+    assert (paths(shown), shown["uncommitted"]) == (["mine.txt"], 1)
+    assert den.rook("task", "submit", task).status == 0
+    assert b"rook review approve" in den.rook("review", "show", task).out
+    git(den.folder, "switch", "-q", "main")
+    assert den.rook("merge", "--branch", f"rook/human/{handle(task)}").status == 0
+    assert b"rook review approve" not in den.rook("review", "show", task).out

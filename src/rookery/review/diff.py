@@ -6,6 +6,7 @@ landed it is the landing.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,12 @@ def find_worktree(ctx: Context, name: str) -> str:
     work = find_work(ctx.db, name)
     session = work.session
     if session is None:
-        raise InvalidState(f"no agent made {work.branch}", hint=f"`git worktree add PATH {work.branch}` opens it")
+        folder = _find_checkout(ctx, work.branch)
+        if folder is None:
+            raise InvalidState(
+                f"{work.branch} is in no worktree", hint=f"`git worktree add PATH {work.branch}` opens it"
+            )
+        return folder
     state = worktrees.inspect(ctx, session.worktree, session.branch, session)
     if not state.is_there:
         hint = f"`rook diff {session.agent}` shows its work"
@@ -141,10 +147,19 @@ class _Changes:
         return self._here.diff(start, exact=True), self._here.patch(start, exact=True) if with_patch else ""
 
 
+def _find_checkout(ctx: Context, branch: str) -> str | None:
+    """Where a person has a branch checked out."""
+    folders = (folder for folder, on in ctx.repository().checkouts().items() if on == branch)
+    return next(filter(os.path.isdir, folders), None)
+
+
 def _open_worktree(ctx: Context, work: Work) -> Vcs | None:
     """The worktree of the work, if it is there and on its branch."""
     session = work.session
-    if session is None or session.branch != work.branch:
+    if session is None:
+        folder = _find_checkout(ctx, work.branch)
+        return None if folder is None else open_vcs(folder, ctx.config.vcs)
+    if session.branch != work.branch:
         return None
     state = worktrees.inspect(ctx, session.worktree, session.branch, session)
     return open_vcs(session.worktree, ctx.config.vcs) if state.is_there and not state.is_other_branch else None
