@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from rookery.base.ids import handle
 from rookery.config.environ import read_environ
 
 from .hive import Agent, Hive
@@ -19,6 +22,7 @@ def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None
         "thread_id": asked["id"],
         "to": ["queen"],
         "not_alive": [],
+        "held": [],
         "messages": [{"id": asked["id"], "to": "queen", "audience": None}],
     }
     checked = hive.rook("mail", "check", "--json", as_=queen).data
@@ -34,14 +38,14 @@ def test_an_inbox_for_people(hive: Hive, bee: Agent) -> None:
     assert hive.rook("mail", "list").out == "No mail.\n"
     sent = hive.send(bee, "human", "look \x1b[31mhere", "one\n\x1b[2Jtwo", priority="urgent")
     table = hive.rook("mail", "list").out
-    assert table.split("\n")[0].split() == ["id", "from", "to", "type", "priority", "age", "subject"]
+    assert table.split("\n")[0].split() == ["id", "from", "to", "type", "age", "subject"]
     assert table.startswith(" ")
     assert "●" in table
     assert "look \\x1b[31mhere" in table
     shown = hive.rook("mail", "check").out
     assert "  one\n  \\x1b[2Jtwo\n" in shown
     assert "●" not in hive.rook("mail", "list").out
-    assert sent.id in hive.rook("mail", "read", sent.id).out
+    assert handle(sent.id) in hive.rook("mail", "read", sent.id).out
 
 
 def test_a_message_is_shown_with_its_thread(hive: Hive, bee: Agent) -> None:
@@ -49,14 +53,14 @@ def test_a_message_is_shown_with_its_thread(hive: Hive, bee: Agent) -> None:
     hive.rook("mail", "reply", sent.id, "--body", "well?")
     lines = hive.rook("mail", "read", sent.id).out.splitlines()
     at = lines.index("thread")
-    assert lines[at + 1].startswith(f"  ▸ {sent.id}  bee → human")
+    assert lines[at + 1].startswith(f"  ▸ {handle(sent.id)}  bee → human")
     assert "human → bee" in lines[at + 2]
 
 
 def test_recipients_by_place_and_by_option_add_up(hive: Hive, bee: Agent, drone: Agent) -> None:
     hive.end(drone)
     ran = hive.rook("mail", "send", "bee", "--to", "drone", "--to", "human", "--subject", "hello")
-    assert ran.out.count("sent msg_") == 3
+    assert len(re.findall("^sent [0-9a-z]{6} to ", ran.out, re.M)) == 3
     assert "drone ended before" in ran.out
     assert len(hive.rook("mail", "send", "--to", "bee", "human", "--subject", "hello", "-q").out.split()) == 2
 
