@@ -93,6 +93,19 @@ def test_a_sling_from_earlier_work_that_fails_leaves_that_as_it_was(den: Den) ->
 
 
 @pytest.mark.slow
+def test_a_name_whose_branch_has_commits_is_refused_with_what_leads_on(den: Den) -> None:
+    task = stopped(den, _EDIT, {"commit": "Work"})
+    refused = den.rook.json("sling", task, "--name", "bee").error
+    assert (refused["code"], refused["message"]) == ("name_taken", f"rook/bee/{handle(task)} already has commits")
+    assert "`rook resume bee`" in refused["hint"]
+    den.rook("worktree", "clean", "bee")
+    den.sling(den.task("Other", [{"wait": "mail"}]), "--name", "bee")
+    den.rook("stop", "bee", "--clean")
+    assert f"--base rook/bee/{handle(task)}" in den.rook.json("sling", task, "--name", "bee").error["hint"]
+    assert den.rook.json("task", "get", task).data["branch"] == f"rook/bee/{handle(task)}"
+
+
+@pytest.mark.slow
 def test_what_cannot_be_started_from_is_refused(den: Den) -> None:
     task = stopped(den, _EDIT)
     other = den.task("Other", [DONE])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from support import wait_until
 
 _WAIT = {"wait": "mail"}
 
@@ -113,6 +115,15 @@ def test_taking_over_interrupts_the_turn_first(den: Den) -> None:
 
 
 @pytest.mark.slow
+def test_one_that_had_handed_in_already_is_resumed_instead(den: Den) -> None:
+    den.sling(den.task("Work", [{"edit": {"path": "a.txt", "text": "a"}}, {"commit": "A"}, DONE, {"hang": True}]))
+    wait_until(lambda: den.mail(type="worker_done"), 30)
+    refused = den.rook.json("takeover", "builder-1").error
+    assert "has ended meanwhile: completed" in refused["message"]
+    assert "`rook resume builder-1" in refused["hint"]
+
+
+@pytest.mark.slow
 def test_killed_in_between_the_same_command_goes_on(den: Den) -> None:
     place = waiting(den, DONE)
     den.killed_alone("held", "takeover", "bee")
@@ -132,10 +143,15 @@ def test_what_cannot_be_handed_back_is_refused_and_stays(den: Den) -> None:
     place = waiting(den)
     den.rook("takeover", "bee")
     git(place, "checkout", "-q", "--detach")
-    assert den.rook.json("handback", "bee").error["code"] == "wrong_worktree"
+    refused = den.rook.json("handback", "bee").error
+    assert refused["code"] == "wrong_worktree"
+    assert f"`git -C {place} switch rook/bee/" in refused["hint"]
     assert den.agent("bee")["hold"]["kind"] == "taken over"
     assert den.rook.json("pause", "bee").error["code"] == "invalid_state"
     for verb in ("pause", "takeover", "handback"):
         assert den.rook.json(verb, "wasp").error["code"] == "no_such_agent"
+    shutil.rmtree(place)
+    assert "`rook resume bee`" in den.rook.json("handback", "bee").error["hint"]
     den.rook("stop", "bee")
     assert den.rook.json("takeover", "bee").error["code"] == "invalid_state"
+    assert den.rook.json("resume", "bee").data["is_recreated"]

@@ -96,7 +96,7 @@ def test_a_branch_with_commits_is_refused_with_two_ways_that_work(den: Den) -> N
     den.sling(task, "--name", "bee")
     den.wait_for("bee", "crashed")
     refused = den.rook.json("sling", task, "--name", "bee").error
-    assert refused["message"] == f"branch rook/bee/{handle(task)} already has commits"
+    assert refused["message"] == f"rook/bee/{handle(task)} already has commits"
     assert refused["hint"] == "continue with `rook resume bee`, or choose another --name"
     assert den.rook("sling", task, "--name", "wasp").status == 0
     den.rook("stop", "wasp")

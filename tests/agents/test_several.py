@@ -53,6 +53,14 @@ def test_a_mistyped_id_refuses_them_all(den: Den) -> None:
     assert len(den.rook.json("task", "list").data) == 1
 
 
+@pytest.mark.slow
+def test_a_word_that_is_no_task_is_refused_with_what_it_may_mean(den: Den) -> None:
+    den.sling(den.task("Task", _WAIT), "--name", "drone")
+    assert "`rook sling --new cleanup`" in den.rook.json("sling", "cleanup").error["hint"]
+    assert "--new" not in den.rook.json("sling", "abcd1").error["hint"]
+    assert "`rook resume drone`" in den.rook.json("sling", "drone").error["hint"]
+
+
 @pytest.mark.parametrize(
     "words",
     [

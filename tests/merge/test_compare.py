@@ -44,6 +44,9 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert den.rook.json("compare", task, "--keep", "wasp").data["state"] == "PENDING_REVIEW"  # changed one's mind
     den.rook("compare", task, "--keep", "bee")
     assert b"wasp" in den.rook("compare", task).out
+    den.rook("review", "approve", task)
+    assert den.rook.json("compare", task, "--keep", "bee").data["state"] == "APPROVED"
+    assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
     assert den.rook("merge", "--all").status == 0
     assert git(repo, "show", "main:README.md") == "one\ntwo"
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"

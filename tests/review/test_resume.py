@@ -139,6 +139,8 @@ def test_a_branch_that_is_gone_is_not_invented(den: Den) -> None:
     refused = den.rook("resume", "bee")
     assert (refused.status, b"is gone" in refused.err) == (1, True)
     assert len(sessions(den)) == 1
+    assert b"`rook diff bee`" in den.rook("path", "bee").err
+    assert b"`rook worktree snapshots bee`" in den.rook("diff", "bee").err
     assert den.rook("sling", task, "--name", "bee").status == 0
     den.rook("stop", "bee")
 
@@ -209,3 +211,45 @@ def test_a_lead_resumes_what_is_below_it_and_nothing_else(project: Path) -> None
     builder = Agent(project, "bee", under=lead)
     refused = run_rook(project, "resume", "queen", env=builder.env)
     assert (refused.status, b"may not" in refused.err) == (1, True)
+
+
+def test_mail_to_an_agent_whose_work_is_in_review_is_what_it_is_resumed_for(den: Den) -> None:
+    task = den.task("Task", [*FIRST, DONE, {"until": {"mail_from": "human"}}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+    assert b"`rook resume bee`" in den.rook("mail", "send", "bee", "--subject", "Use the second").out
+    assert den.rook("resume", "bee").status == 0
+    den.wait_for("bee", "completed")
+    shown = den.rook.json("review", "show", task).data
+    assert [step["action"] for step in shown["steps"]] == ["submitted", "changes_requested", "submitted"]
+    assert "Use the second" in shown["steps"][1]["comment"]
+
+
+def test_of_two_attempts_the_one_that_is_not_in_review_can_be_kept_instead(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    den.sling(task, "--name", "wasp", "--from", "bee")
+    den.wait_for("wasp", "waiting")
+    den.rook("task", "submit", task)
+    den.rook("stop", "wasp")
+    assert f"`rook compare {handle(task)} --keep bee`".encode() in den.rook("resume", "bee").err
+    assert den.rook("compare", handle(task), "--keep", "bee").status == 0
+    assert b"rook review request-changes" in den.rook("resume", "bee").err
+
+
+def test_one_whose_task_was_deleted_goes_on_with_what_it_is_asked(den: Den) -> None:
+    task = stopped(den, *FIRST)
+    assert den.rook("task", "delete", task).status == 0
+    resumed = den.rook.json("resume", "bee", "finish it all the same").data["session"]
+    assert resumed["task_id"] is None
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"{resumed['branch']}:work.txt") == "second"
+
+
+def test_one_that_is_paused_is_handed_back(den: Den) -> None:
+    den.sling(den.task("Task", [{"wait": "mail"}, DONE]), "--name", "bee")
+    den.wait_for("bee", "waiting")
+    den.rook("pause", "bee")
+    assert b"`rook handback bee`" in den.rook("resume", "bee").err
+    assert b"`rook handback bee`" in den.rook("mail", "send", "bee", "--subject", "Go").out
+    den.rook("handback", "bee")
+    den.wait_for("bee", "completed")

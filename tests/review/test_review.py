@@ -170,3 +170,26 @@ def test_quiet_prints_what_the_next_command_accepts(den: Den) -> None:
     assert den.rook("inbox", "-q").out == b""
     assert den.rook("review", "approve", den.rook("review", "list", "-q").out.decode().strip(), "-q").status == 0
     assert state(den, task) == "APPROVED"
+
+
+def test_approving_and_landing_at_once_goes_on_after_a_kill_between_both(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    assert den.rook("review", "approve", task).status == 0
+    assert b"rook merge --branch" in den.rook("review", "approve", task).err
+    assert den.rook.json("review", "approve", task, "--merge").data["state"] == "COMPLETED"
+
+
+def test_a_person_hands_in_what_a_crashed_agent_has_left(den: Den) -> None:
+    task = den.task("Write work", [*FIRST[:2], {"crash": 3}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "crashed")
+    assert state(den, task) == "PENDING"
+
+    assert den.rook("task", "submit", task).status == 0
+
+    (review,) = den.rook.json("review", "list").data
+    assert (review["agent"], review["branch"]) == ("bee", f"rook/bee/{handle(task)}")
+    assert den.rook.json("review", "request-changes", task, "better").data["session"]["agent"] == "bee"
+    den.wait_for("bee", "completed")
+    assert den.rook("merge", "--all").status == 0
+    assert git(den.folder, "show", "main:work.txt").startswith("better")

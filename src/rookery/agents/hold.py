@@ -6,6 +6,7 @@ announced. Each step looks at what is there, so after a kill the same command go
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 
@@ -55,7 +56,7 @@ def take_over(ctx: Context, name: str) -> Session:
     with ctx.db.write() as db:
         session = store.session(db, session.id)
         if not session.is_alive or session.hold is None:
-            raise InvalidState(f"{name} was stopped or handed back meanwhile", hint=f"`rook inspect {name}` shows it")
+            raise _changed_meanwhile(session)
         hold = session.hold.replace(commit=commit, snapshot=snapshot)
         return store.change_session(db, session, actor=ctx.actor, at=ctx.now(), hold=hold)
 
@@ -78,10 +79,18 @@ def hand_back(ctx: Context, name: str, message: str = "") -> tuple[Session, tupl
     with ctx.db.write() as db:
         session = store.session(db, session.id)
         if not session.is_alive or session.hold is None or session.hold.at != hold.at:
-            raise InvalidState(f"{name} was stopped or handed back meanwhile", hint=f"`rook inspect {name}` shows it")
+            raise _changed_meanwhile(session)
         session = store.change_session(db, session, "agent.handed_back", actor=ctx.actor, at=ctx.now(), hold=None)
         mail.send(db, ctx.caller, draft, ctx.now())
     return session, commits, files
+
+
+def _changed_meanwhile(session: Session) -> InvalidState:
+    name = session.agent
+    if session.is_alive:
+        return InvalidState(f"{name} was handed back meanwhile", hint=f"`rook inspect {name}` shows what it does")
+    problem = f"{name} has ended meanwhile: {session.outcome}"
+    return InvalidState(problem, hint=f'`rook resume {name} "…"` starts it again')
 
 
 def _hold(ctx: Context, name: str, kind: str) -> Session:
@@ -122,6 +131,9 @@ def _end_turn(ctx: Context, session: Session) -> None:
 
 def _look(ctx: Context, session: Session) -> tuple[str, str]:
     """The commit under the worktree, and one of all that lies in it."""
+    if not os.path.isdir(session.worktree):
+        hint = f"`rook stop {session.agent}`, then `rook resume {session.agent}` makes it again from its branch"
+        raise InvalidState(f"the worktree of {session.agent} is gone", hint=hint)
     here = worktrees.check(session.worktree, ctx.config.vcs, branch=session.branch)
     name = snapshots.take(ctx, session, store.last_number(ctx.db, session.id) + 1)
     commit = here.current_commit() or session.base_commit

@@ -92,6 +92,8 @@ def find_ended(db: Database, name: str) -> Session:
     session = store.latest(db, name)
     if session is None:
         raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` lists all agents, also those that have ended")
+    if session.hold is not None:
+        raise InvalidState(f"{name} is {session.hold.kind}", hint=f"`rook handback {name}` lets it go on")
     if session.is_alive:
         hint = f"`rook mail send {name} --subject … --body …` reaches it, `rook stop {name}` ends it"
         raise InvalidState(f"{name} has not ended: it is {session.state}", hint=hint)
@@ -136,6 +138,7 @@ def _reserve(
             )
             session = earlier.replace(
                 id=session_id,
+                task_id=None if task is None else task.id,  # it may be deleted
                 run_id=run.id,
                 parent=HUMAN if parent is None else parent.agent,
                 depth=0 if parent is None else parent.depth + 1,
@@ -199,6 +202,9 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
         return None
     if task.state in _IN_REVIEW:
         hint = f'`rook review request-changes {handle(task.id)} "…"` says what to change, and resumes it'
+        if task.branch != earlier.branch:
+            keep = f"`rook compare {handle(task.id)} --keep {earlier.agent}`"
+            hint = f"with {task.branch}; {keep} hands in {earlier.branch} instead"
         raise InvalidState(f"{handle(task.id)} is {in_words(task.state)}", hint=hint)
     if task.state == NEEDS_REBASE and task.branch == earlier.branch:
         return task

@@ -6,19 +6,21 @@ Nothing is held over all of them: killed in between, those that have started go 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from rookery.agents.reservation import Request
 from rookery.agents.sling import sling
-from rookery.base.errors import InvalidInput, Refused, RookError
+from rookery.base.errors import InvalidId, InvalidInput, NotFound, Refused, RookError
 from rookery.base.record import Record
 from rookery.guard.ownership import check_one
 from rookery.ops.context import Context
 from rookery.ops.operation import PLACES
 from rookery.roles.catalog import read_role
 from rookery.roles.rights import reach_of
+from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.tasks import service
 from rookery.tasks import store as tasks
@@ -61,7 +63,7 @@ def sling_several(ctx: Context, request: Request, wanted: Iterable[str], *, is_n
     texts = list(dict.fromkeys(wanted))
     for text in texts:
         if not is_new and not _is_text(text):
-            tasks.resolve(ctx.db, text)  # one that is mistyped refuses them all, before anything has happened
+            _check_known(ctx, text)  # one that is mistyped refuses them all, before anything has happened
     started: list[Session] = []
     failed: list[NotStarted] = []
     for text in texts:
@@ -92,6 +94,19 @@ def sling_next(ctx: Context, request: Request, most: int) -> Slung:
                 raise
             return Slung(tuple(started), (NotStarted("next", error.code, error.message, error.hint),))
     return Slung(tuple(started))
+
+
+def _check_known(ctx: Context, text: str) -> None:
+    """Raise NotFound or InvalidId, with what else the word may mean, if it is no task."""
+    try:
+        tasks.resolve(ctx.db, text)
+    except (InvalidId, NotFound) as error:
+        if _LIKE_AN_ID.fullmatch(text):
+            raise
+        hint = f"`rook task list` shows the tasks, `rook sling --new {shlex.quote(text)}` makes a new one of that title"
+        if store.latest(ctx.db, text) is not None:
+            hint = f"{text} is an agent: `rook resume {text}` starts it again"
+        raise type(error)(error.message, hint=hint) from None
 
 
 def _in_run(request: Request, started: list[Session]) -> Request:

@@ -25,6 +25,8 @@ class Addressee(Record):
     name: str
     audience: str | None
     is_alive: bool
+    is_held: bool = False
+    """It is paused or taken over, so it reads its mail later."""
 
 
 def resolve(db: Database, caller: Caller, texts: Iterable[str], roles: Mapping[str, str]) -> list[Addressee]:
@@ -48,7 +50,8 @@ def find_person(db: Database, name: str) -> Addressee:
         return Addressee(HUMAN, None, True)
     if name == SYSTEM:
         raise UnknownRecipient(f"{SYSTEM} is Rookery itself, and reads no mail", hint="write to @lead or to human")
-    return Addressee(name, None, _find_session(db, name).is_alive)
+    session = _find_session(db, name)
+    return Addressee(name, None, session.is_alive, session.hold is not None)
 
 
 def _find_session(db: Database, name: str) -> Session:

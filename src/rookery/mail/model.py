@@ -113,6 +113,8 @@ class Sent(Record):
     thread_id: str
     to: tuple[str, ...]
     messages: tuple[Delivery, ...]
+    held: tuple[str, ...] = ()
+    """Recipients that are paused or taken over: they read it when they go on."""
 
 
 @dataclass(frozen=True, slots=True)

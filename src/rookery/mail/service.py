@@ -121,7 +121,9 @@ def post(
         )
         store.insert(db, message)
     not_alive = tuple(recipient.name for recipient in recipients if not recipient.is_alive)
-    return Sent(not_alive, first_id, thread_id or first_id, tuple(delivery.to for delivery in deliveries), deliveries)
+    held = tuple(recipient.name for recipient in recipients if recipient.is_held)
+    to = tuple(delivery.to for delivery in deliveries)
+    return Sent(not_alive, first_id, thread_id or first_id, to, deliveries, held)
 
 
 def current_turn(db: Database, caller: Caller) -> str | None:

@@ -6,6 +6,8 @@ landed it is the landing.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -94,10 +96,17 @@ def find_worktree(ctx: Context, name: str) -> str:
     work = find_work(ctx.db, name)
     session = work.session
     if session is None:
-        raise InvalidState(f"no agent made {work.branch}", hint=f"`git worktree add PATH {work.branch}` opens it")
+        folder = _find_checkout(ctx, work.branch)
+        if folder is None:
+            raise InvalidState(
+                f"{work.branch} is in no worktree", hint=f"`git worktree add PATH {work.branch}` opens it"
+            )
+        return folder
     state = worktrees.inspect(ctx, session.worktree, session.branch, session)
     if not state.is_there:
-        hint = f"`rook resume {session.agent}` makes it again; `rook diff {session.agent}` shows its branch"
+        hint = f"`rook diff {session.agent}` shows its work"
+        if worktrees.open_repository(ctx).branch_tip(session.branch) is not None:
+            hint += f"; `rook resume {session.agent}` makes it again"
         raise InvalidState(f"the worktree of {session.agent} is gone", hint=hint)
     return session.worktree
 
@@ -138,10 +147,19 @@ class _Changes:
         return self._here.diff(start, exact=True), self._here.patch(start, exact=True) if with_patch else ""
 
 
+def _find_checkout(ctx: Context, branch: str) -> str | None:
+    """Where a person has a branch checked out."""
+    folders = (folder for folder, on in ctx.repository().checkouts().items() if on == branch)
+    return next(filter(os.path.isdir, folders), None)
+
+
 def _open_worktree(ctx: Context, work: Work) -> Vcs | None:
     """The worktree of the work, if it is there and on its branch."""
     session = work.session
-    if session is None or session.branch != work.branch:
+    if session is None:
+        folder = _find_checkout(ctx, work.branch)
+        return None if folder is None else open_vcs(folder, ctx.config.vcs)
+    if session.branch != work.branch:
         return None
     state = worktrees.inspect(ctx, session.worktree, session.branch, session)
     return open_vcs(session.worktree, ctx.config.vcs) if state.is_there and not state.is_other_branch else None
@@ -218,9 +236,9 @@ def _only(files: Sequence[FileDiff], patch: str, paths: Iterable[str | None]) ->
 
 
 def _sections(patch: str) -> list[str]:
-    """A patch by files: no line of a file's content begins as their headers do."""
+    """A patch by files: no line of a file's content begins as their headers do, and only a line feed ends a line."""
     sections: list[list[str]] = []
-    for row in patch.splitlines(keepends=True):
+    for row in re.findall(r"[^\n]*\n|[^\n]+", patch):
         if row.startswith(_HEADER) or not sections:
             sections.append([])
         sections[-1].append(row)
@@ -228,10 +246,10 @@ def _sections(patch: str) -> list[str]:
 
 
 def _where_kept(work: Work) -> str:
+    if work.session is not None:
+        return f"`rook worktree snapshots {work.session.agent}` lists what is kept of each turn"
     commit = None if work.task is None else work.task.commit
-    return (
-        f"`git show {commit}` may still show its last commit" if commit else "`rook merge list --all` shows what landed"
-    )
+    return f"`git show {commit}` may still show its last commit" if commit else "`rook merge list` shows what landed"
 
 
 def _bounded(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.errors import InvalidInput, InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.ops.context import Context
 from rookery.ops.operation import NOTHING, PROCESS, WORK, Doc, Ref, op
@@ -65,10 +66,13 @@ def path(ctx: Context, name: NameArg) -> Place:
 def edit(ctx: Context, name: NameArg) -> Editing:
     """Open your editor in an agent's worktree: $VISUAL, $EDITOR, or the one that git uses."""
     folder = find_worktree(ctx, name)
-    editor = ctx.environ.editor or (ctx.repository().merging().store.ask("var", "GIT_EDITOR") or "").strip()
+    editor = ctx.environ.editor or ""
+    if not editor:
+        with suppress(ProgramFailed):  # git knows none for a terminal that is dumb
+            editor = (ctx.repository().merging().store.ask("var", "GIT_EDITOR") or "").strip()
     _check_editor(editor)
     # As git does: the variable may hold options, quotes and variables of the shell.
-    command = ("sh", "-c", f'cd "$1" && exec {editor} .', "sh", folder)
+    command = ("sh", "-c", f'cd "$1" && {editor} .', "sh", folder)
     if ctx.is_interactive:
         ctx.close()
         become(command)

@@ -9,6 +9,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import handle
 from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
+from rookery.mail import store as messages
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, LONG_TEXT, PROCESS, Doc, Owns, op
 from rookery.review.model import Resumed
@@ -36,7 +37,8 @@ def resume_agent(
     """Start an agent again that was stopped, crashed or finished: same branch, worktree and conversation.
 
     A worktree that was removed is made again from the branch, and what was not committed in it is put back. Its task is
-    in progress again. If its work is in review, a text asks for changes, as `rook review request-changes` does.
+    in progress again. If its work is in review, a text or mail that it has not read asks for changes, as
+    `rook review request-changes` does.
     """
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
@@ -46,13 +48,21 @@ def resume_agent(
     mode = HEADLESS if headless else TMUX if tmux else ""
     options: dict[str, Any] = {"model": model or "", "mode": mode, "share": share}
     task = tasks.existing(ctx.db, earlier.task_id)
-    if text and task is not None and task.branch == earlier.branch and task.state in _ASKED and ctx.actor == HUMAN:
-        decided = Decision(ctx, task.id, "request changes", check_comment(text)).request_changes(**options)
+    is_in_review = task is not None and task.branch == earlier.branch and task.state in _ASKED and ctx.actor == HUMAN
+    asked = (text or _read_request(ctx, name)) if is_in_review else ""
+    if asked and task is not None:
+        decided = Decision(ctx, task.id, "request changes", check_comment(asked)).request_changes(**options)
         if decided.session is None:
             raise InvalidState(decided.problem, hint=f"{handle(task.id)} is open again: `rook sling {handle(task.id)}`")
         return describe(ctx, decided.session.id, earlier.id)
     session = resume(ctx, Resumption(name, ctx.caller.name, text or "", **options))
     return describe(ctx, session.id, earlier.id)
+
+
+def _read_request(ctx: Context, name: str) -> str:
+    """What a person has asked an agent that has ended by mail; empty if nothing."""
+    message_id = next(iter(messages.new_ids(ctx.db, name, 1, sender=HUMAN)), None)
+    return "" if message_id is None else f"As I wrote to you: {messages.get(ctx.db, message_id).subject}"
 
 
 def describe(ctx: Context, session_id: str, earlier_id: str) -> Resumed:

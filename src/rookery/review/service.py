@@ -60,10 +60,8 @@ def details(ctx: Context, text: str) -> ReviewDetails:
     task = _find(db, text)
     steps = reviews.steps(db, task.id)
     if task.state not in STATES and not steps:
-        raise NotFound(
-            f"{handle(task.id)} was not handed in: it is {in_words(task.state)}",
-            hint="`rook review list` shows what was",
-        )
+        problem = f"{handle(task.id)} was not handed in: it is {in_words(task.state)}"
+        raise NotFound(problem, hint="`rook review list` shows what was")
     at = max((step.at for step in steps if step.action == reviews.SUBMITTED), default=task.updated_at)
     tip = _tip(merger, task)
     landing = next(iter(store.select(db, branch=task.branch, limit=1)), None) if task.branch else None
@@ -202,7 +200,9 @@ class Decision:
             name = self.task.branch or "its branch"
             raise InvalidState(f"there is no branch {name} any more", hint=self._send_back())
         with self.ctx.db.write() as db:
-            task = decisions.approve(db, self._current(db), self.author, commit=self.tip, comment=self.comment)
+            task = self._current(db)
+            if not (lands and task.state == APPROVED and task.commit == self.tip):  # a kill came before the landing
+                task = decisions.approve(db, task, self.author, commit=self.tip, comment=self.comment)
         decided = self._decided(task, reviews.APPROVED)
         if not lands or task.branch is None:
             return decided

@@ -373,7 +373,9 @@ def _hint_instead(step: str, task: Task) -> str:
         return f"it is open: `rook task get {name}` shows it"
     if task.state in ACTIVE:
         return (
-            f"`rook task submit {name}` hands its branch in" if task.branch else f"`rook task start {name}` begins it"
+            f"`rook task submit {name}` hands its branch in"
+            if task.branch and step != "submit"
+            else f"`rook task start {name}` begins it"
         )
     if step == "complete" and task.branch is not None and task.state != AWAITING_HUMAN_REVIEW:
         return f"`rook merge --branch {task.branch}` lands it, and that completes it"

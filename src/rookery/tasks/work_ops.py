@@ -18,7 +18,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
 from rookery.tasks import landed, lifecycle, listing_store, store
 from rookery.tasks.assembly import assemble_one
-from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
+from rookery.tasks.model import ACTIVE, PENDING, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
 from rookery.tasks.scope import outside as scopes
 from rookery.tasks.store import Author
@@ -92,13 +92,14 @@ def submit(
     """Hand a task's branch in for review; `rook merge` lands it, and that completes the task.
 
     In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
-    branch's tip is handed in. Only the agent that holds the task, or a person, hands it in.
+    branch's tip is handed in. Only the agent that holds the task, or a person, hands it in. A person also hands in what
+    an agent has left that crashed or was stopped.
     """
     by, vcs = author(ctx, agent), ctx.vcs()
     here = vcs.current_branch() if task is None else None
     with ctx.db.read() as db:
         known = _find_held(db, here, by) if task is None else store.find(db, task)
-        next_state("submit", known)
+        _check_submittable(db, known, by)
         _check_submitter(known, by, attempt)
     if known.branch is None:
         raise InvalidState(
@@ -124,6 +125,8 @@ def submit(
     with ctx.db.write() as db:
         current = _check_same(known, store.get(db, known.id))
         _check_submitter(current, by, attempt)
+        if _check_submittable(db, current, by):
+            current = lifecycle.begin(db, current, "start", by, assignee=by.name, lease_until=None)
         scopes.keep(db, files, actor=by.name, at=by.now)
         submitted = lifecycle.submit(db, current, by, commit=tip, result=result, learned=learning)
         return assemble_one(db, submitted)
@@ -221,6 +224,15 @@ def _find_held(db: Database, here: str | None, by: Author) -> Task:
     listed = "".join(f"\n- {task.id} {one_line(task.title, 60)}" for task in held[:_MOST_LISTED])
     more = f"\n- and {len(held) - _MOST_LISTED} more" if len(held) > _MOST_LISTED else ""
     raise InvalidInput(f"which task? It could be any of {len(held)}:{listed}{more}", hint="name it")
+
+
+def _check_submittable(db: Database, task: Task, by: Author) -> bool:
+    """True if a person hands in what an agent has left, so that the task has to be begun first; raises if it cannot."""
+    if task.state != PENDING or task.branch is None or by.name != HUMAN:
+        next_state("submit", task)
+        return False
+    lifecycle.check_unblocked(db, task)
+    return True
 
 
 def _check_submitter(task: Task, by: Author, attempt: int | None) -> None:

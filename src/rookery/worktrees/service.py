@@ -7,6 +7,7 @@ folder or on a wrong branch does harm that no one notices.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
-from rookery.sessions.model import RESERVED, Session, check_new_name
+from rookery.sessions.model import RESERVED, NameTaken, Session, check_new_name
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import UNTRACKED
@@ -95,13 +96,8 @@ def create(ctx: Context, session: Session) -> None:
     vcs = open_repository(ctx)
     make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
-    try:
-        vcs.create_branch(session.branch, session.start_commit)
-    except RefMoved as error:
-        resume = f"continue with `rook resume {session.agent}`, or "
-        go_on = resume if store.count(ctx.db, branch=session.branch) > 1 else ""
-        message, hint = f"branch {session.branch} already has commits", f"{go_on}choose another --name"
-        raise RefMoved(message, hint=hint) from error
+    _check_unused(ctx, vcs, session)
+    vcs.create_branch(session.branch, session.start_commit)
     steps.reached("branch made")
     vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
@@ -114,6 +110,19 @@ def create(ctx: Context, session: Session) -> None:
         )
 
 
+def _check_unused(ctx: Context, vcs: Vcs, session: Session) -> None:
+    """Raise NameTaken if an earlier session has left its work on the branch."""
+    tip = vcs.branch_tip(session.branch)
+    if tip in (None, session.start_commit):
+        return
+    earlier = [one for one in store.of_agent(ctx.db, session.agent) if one.id != session.id][-1:]
+    hint = f"choose another --name; `--base {session.branch}` starts from it"
+    if earlier and earlier[0].branch == session.branch:
+        hint = f"continue with `rook resume {session.agent}`, or choose another --name"
+    is_unused = bool(earlier) and tip == earlier[0].start_commit
+    raise NameTaken(f"{session.branch} already {'exists' if is_unused else 'has commits'}", hint=hint)
+
+
 def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = None) -> Vcs:
     """Open a worktree that is a checkout of its own, on its branch and at the commit, if one is named."""
     here = open_vcs(path, settings)
@@ -121,7 +130,8 @@ def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = N
         raise WrongWorktree(f"{path} is not a checkout: it belongs to {here.root}", hint="`rook worktree clean`")
     current = here.current_branch()
     if current != branch:
-        raise WrongWorktree(f"{path} is on {current or 'no branch'}, not on {branch}", hint=f"switch it to {branch}")
+        hint = f"`git -C {shlex.quote(path)} switch {branch}` brings it back"
+        raise WrongWorktree(f"{path} is on {current or 'no branch'}, not on {branch}", hint=hint)
     head = here.current_commit()
     if commit is not None and head != commit:
         where = (head or "no commit")[:12]

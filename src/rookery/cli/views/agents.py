@@ -65,9 +65,9 @@ def slung(result: Slung, _values: dict[str, Any]) -> list[Block]:
     ]
     blocks: list[Block] = [Table(("agent", "role", "task", "branch"), rows)] if rows else []
     for failure in result.failed:
-        reason = text(failure.message, indent=2)
+        reason = text(with_handles(failure.message), indent=2)
         blocks += [text(f"not started: {one_line(failure.task, 60)}", "bad"), reason]
-        blocks += [text(failure.hint, "dim", indent=2)] if failure.hint else []
+        blocks += [text(with_handles(failure.hint), "dim", indent=2)] if failure.hint else []
     return blocks
 
 
@@ -87,13 +87,11 @@ def _one_slung(session: Session) -> list[Block]:
 
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
-    """The agents that were stopped."""
+    """The agents that were stopped or had ended before, or those that are about to be."""
     ended = [
-        line(
-            ("stopped ", "dim"),
-            (session.agent, "title"),
-            f": {session.outcome}" if session.outcome else f" is {session.state}",
-        )
+        line(("stopped ", "dim"), (session.agent, "title"))
+        if session.outcome == STOPPED
+        else line((session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else "")
         for session in result.ended
     ]
     if not ended:

@@ -38,6 +38,8 @@ def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
         have = "has" if len(result.not_alive) == 1 else "have"
         yield text(f"{', '.join(result.not_alive)} {have} ended; the mail is kept", "busy")
         yield Paragraph([(f"`rook resume {name}` starts it again, with this mail", "dim") for name in result.not_alive])
+    if result.held:
+        yield Paragraph([(f"{name} reads it after `rook handback {name}`", "dim") for name in result.held])
 
 
 def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:

@@ -15,6 +15,7 @@ from rookery.merge.model import LANDED
 from rookery.review.diff import WorkDiff
 from rookery.review.diff_ops import Editing, Place
 from rookery.review.model import Decided, Resumed, Review, ReviewDetails
+from rookery.review.service import STATES
 from rookery.tasks.model import APPROVED, NEEDS_REBASE
 from rookery.tasks.reviews import store as steps
 from rookery.tasks.scope.outside import describe_files
@@ -127,12 +128,10 @@ def _next_steps(review: ReviewDetails, name: str) -> Iterator[Block]:
     if review.state == APPROVED and not review.is_moved:
         yield text(f"`rook merge --branch {review.branch}` lands it", "dim")
         return
-    yield Paragraph(
-        [
-            (f"`rook diff {name}` shows the lines", "dim"),
-            (f'`rook review approve {name}` or `rook review request-changes {name} "…"` decides', "dim"),
-        ]
-    )
+    yield text(f"`rook diff {name}` shows the lines", "dim")
+    if review.state in STATES:
+        approve = "" if review.state == NEEDS_REBASE else f"`rook review approve {name}` or "
+        yield text(f'{approve}`rook review request-changes {name} "…"` decides', "dim")
 
 
 def files(changes: tuple[FileDiff, ...], most: int = 0) -> Iterator[Block]:
@@ -231,7 +230,7 @@ def difference(result: WorkDiff, values: dict[str, Any]) -> Iterator[Block]:
 
 
 def _heading(result: WorkDiff) -> Line:
-    who = result.agent or result.branch
+    who = result.agent or (handle(result.task_id) if result.task_id else "")
     added, deleted = sum(file.added or 0 for file in result.files), sum(file.deleted or 0 for file in result.files)
     where = f"landed on {result.landed_on}" if result.landed_on else f"since {result.since}"
     loose = ""

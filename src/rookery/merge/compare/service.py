@@ -134,7 +134,7 @@ def keep(merger: Merger, text: str, agent: str) -> None:
             raise TaskTaken(f"{living.agent} is at work on {task.id}", hint=f"`rook stop {living.agent}` first")
         if task.is_held(author.now) and task.assignee not in (agent, actor):
             raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
-        if task.branch == session.branch and task.state in IN_REVIEW and task.commit == tip:
+        if task.branch == session.branch and task.state in (*IN_REVIEW, APPROVED) and task.commit == tip:
             return
         if task.state == APPROVED:
             raise InvalidState(

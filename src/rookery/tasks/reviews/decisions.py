@@ -33,7 +33,9 @@ def approve(db: Database, task: Task, author: Author, *, commit: str, comment: s
     """The work may land as it is at that commit; one that was approved at another commit is approved again."""
     check_reviewer(task, author)
     if task.state == APPROVED and task.commit == commit:
-        raise InvalidState(f"{handle(task.id)} is approved already", hint=f"`rook review show {handle(task.id)}`")
+        raise InvalidState(
+            f"{handle(task.id)} is approved already", hint=f"`rook merge --branch {task.branch}` lands it"
+        )
     task = store.take_step(db, task, "approve", author, commit=commit)
     reviews.add(db, task, reviews.APPROVED, author, commit=commit, comment=comment)
     return task
