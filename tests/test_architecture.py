@@ -181,6 +181,8 @@ USES_PROCESS_GLOBALS = {
     "rookery.turns.runner": "is a program of its own",
     "rookery.turns.loop_supervisor": "is a part of such programs",
     "rookery.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
+    "rookery.sandbox.host": "is a program of its own",
+    "rookery.sandbox.relay": "is a program of its own",
     "rookery.merge.tiers.bounds": "is a program of its own: the hook of an agent that resolves",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",
     "rookery.runtimes.scripted_agent.prompt": "belongs to that program",

@@ -33,7 +33,7 @@ def seen(den: Den) -> object:
     """What people see of bee."""
     shown = [den.rook.json(*words).data for words in (["agents", "show", "bee"], ["worktree", "list"])]
     identity = (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
-    return shown, den.agent("bee"), den.rook("inspect", "bee").out.decode().split("\n")[:12], identity
+    return shown, den.agent("bee"), den.rook("inspect", "bee").out.decode().split("\n")[:10], identity
 
 
 @pytest.mark.slow

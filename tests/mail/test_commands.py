@@ -62,7 +62,7 @@ def test_recipients_by_place_and_by_option_add_up(hive: Hive, bee: Agent, drone:
     hive.end(drone)
     ran = hive.rook("mail", "send", "bee", "--to", "drone", "--to", "human", "--subject", "hello")
     assert len(re.findall("^sent [0-9a-z]{6} to ", ran.out, re.M)) == 3
-    assert "drone ended before" in ran.out
+    assert "drone has ended" in ran.out
     assert len(hive.rook("mail", "send", "--to", "bee", "human", "--subject", "hello", "-q").out.split()) == 2
 
 

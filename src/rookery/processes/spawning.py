@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
@@ -55,20 +54,15 @@ def start_detached(
     return identity_of(child.pid)
 
 
-def spawn(
-    argv: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int] = (), ignored: Sequence[signal.Signals] = ()
-) -> int:
+def spawn(argv: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int] = (), ignored: Sequence[int] = ()) -> int:
     """Start a program in our folder, on our streams, and return its number; `keep` as for `start_detached`.
 
-    It ignores the signals in `ignored`, as we do from then on, unless we block them. The caller collects it with
-    `exit_status`.
+    It ignores those of the signals in `ignored` that we ignore. The caller collects it with `exit_status`.
     """
     program = find_program(argv[0], calls.current_folder(), env)
     # Onto itself: it stays open in this child, and in none that another thread starts at the same time.
     actions = [(os.POSIX_SPAWN_DUP2, file, file) for file in keep]
     command = [program, *argv[1:]]
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
     default = [number for number in _DEFAULT_SIGNALS if number not in ignored]
     try:
         return os.posix_spawn(program, command, dict(env), file_actions=actions, setsigmask=(), setsigdef=default)

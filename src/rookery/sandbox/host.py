@@ -80,8 +80,9 @@ def _run(plan: Plan, env: Mapping[str, str]) -> int:
     if plan.network == ALLOW or plan.has_terminal:
         proxy = PROXY if plan.network == ALLOW else ""
         words += [*module_command("rookery.sandbox.relay"), str(RELAY_PORT), proxy]
-    # The keys of a terminal reach bubblewrap as well, which would end with the agent in it.
     ignored = _KEYS if plan.has_terminal else ()
+    for key in ignored:  # they reach bubblewrap as well, which would end with the agent in it; we wait for them blocked
+        signal.signal(key, signal.SIG_IGN)
     environ = build_environ(env, plan.names, plan.home, plan.network)
     pid = spawn([*words, *plan.argv], env=environ, keep=(writer,), ignored=ignored)
     os.close(writer)

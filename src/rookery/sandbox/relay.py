@@ -21,7 +21,7 @@ _WAITING = 128
 
 
 def main() -> None:
-    """Listen in a child where a proxy is to be reached, and go on as the program."""
+    """Listen in a child where a proxy must be reached, and go on as the program."""
     port, path, *argv = sys.argv[1:]
     if path:
         listener = socket.create_server(("127.0.0.1", int(port)), backlog=_WAITING)
