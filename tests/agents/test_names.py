@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ def seen(den: Den) -> object:
     """What people see of bee."""
     shown = [den.rook.json(*words).data for words in (["agents", "show", "bee"], ["worktree", "list"])]
     identity = (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
-    return shown, den.agent("bee"), den.rook("inspect", "bee").out.decode().split("\n")[:12], identity
+    inspected = re.sub(r"\d+s ago", "", den.rook("inspect", "bee").out.decode())
+    return shown, den.agent("bee"), inspected.split("\n")[:12], identity
 
 
 @pytest.mark.slow
