@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ def seen(den: Den) -> object:
     """What people see of bee."""
     shown = [den.rook.json(*words).data for words in (["agents", "show", "bee"], ["worktree", "list"])]
     identity = (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
-    return shown, den.agent("bee"), den.rook("inspect", "bee").out.decode().split("\n")[:10], identity
+    inspected = re.sub(r"\d+s ago", "", den.rook("inspect", "bee").out.decode())
+    return shown, den.agent("bee"), inspected.split("\n")[:12], identity
 
 
 @pytest.mark.slow
@@ -88,16 +90,3 @@ def test_a_sling_that_fails_on_the_same_task_keeps_the_earlier_worktree(den: Den
     assert (den.folder / ".rookery/worktrees/bee/.git").exists()
     assert den.agent("bee")["outcome"] == "stopped"
     assert git(den.folder, "branch", "--list", f"rook/bee/{handle(task)}")
-
-
-@pytest.mark.slow
-def test_a_branch_with_commits_is_refused_with_two_ways_that_work(den: Den) -> None:
-    task = den.task("First", [{"edit": {"path": "work.txt", "text": "work\n"}}, {"commit": "Work"}, {"crash": 4}])
-    den.sling(task, "--name", "bee")
-    den.wait_for("bee", "crashed")
-    refused = den.rook.json("sling", task, "--name", "bee").error
-    assert refused["message"] == f"rook/bee/{handle(task)} already has commits"
-    assert refused["hint"] == "continue with `rook resume bee`, or choose another --name"
-    assert den.rook("sling", task, "--name", "wasp").status == 0
-    den.rook("stop", "wasp")
-    assert den.rook("resume", "bee").status == 0
