@@ -139,7 +139,17 @@ READS_ACROSS: dict[tuple[str, str], str] = {
     ("rookery.tasks.landed_store", "merges"): "completed means landed, and only our records show squashed work",
     **{
         ("rookery.inbox.store", table): "what waits for a person follows from the facts of all rooms, also of the loop"
-        for table in ("messages", "sessions", "turns", "tasks", "merges", "open_conflicts", "loop_failures")
+        for table in (
+            "messages",
+            "sessions",
+            "turns",
+            "tasks",
+            "merges",
+            "open_conflicts",
+            "loop_failures",
+            "reviews",
+            "events",
+        )
     },
     **{
         ("rookery.flows.store", table): "asked after every command and every commit, by one query"

@@ -90,3 +90,16 @@ def test_a_sling_that_fails_on_the_same_task_keeps_the_earlier_worktree(den: Den
     assert (den.folder / ".rookery/worktrees/bee/.git").exists()
     assert den.agent("bee")["outcome"] == "stopped"
     assert git(den.folder, "branch", "--list", f"rook/bee/{handle(task)}")
+
+
+@pytest.mark.slow
+def test_a_branch_with_commits_is_refused_with_two_ways_that_work(den: Den) -> None:
+    task = den.task("First", [{"edit": {"path": "work.txt", "text": "work\n"}}, {"commit": "Work"}, {"crash": 4}])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "crashed")
+    refused = den.rook.json("sling", task, "--name", "bee").error
+    assert refused["message"] == f"rook/bee/{handle(task)} already has commits"
+    assert refused["hint"] == "continue with `rook resume bee`, or choose another --name"
+    assert den.rook("sling", task, "--name", "wasp").status == 0
+    den.rook("stop", "wasp")
+    assert den.rook("resume", "bee").status == 0

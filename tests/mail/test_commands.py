@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from rookery.base.ids import handle
@@ -39,8 +37,8 @@ def test_an_inbox_for_people(hive: Hive, bee: Agent) -> None:
     sent = hive.send(bee, "human", "look \x1b[31mhere", "one\n\x1b[2Jtwo", priority="urgent")
     table = hive.rook("mail", "list").out
     assert table.split("\n")[0].split() == ["id", "from", "to", "type", "age", "subject"]
-    assert "status urgent" in table
     assert table.startswith(" ")
+    assert "status urgent" in table
     assert "●" in table
     assert "look \\x1b[31mhere" in table
     shown = hive.rook("mail", "check").out
@@ -61,7 +59,7 @@ def test_a_message_is_shown_with_its_thread(hive: Hive, bee: Agent) -> None:
 def test_recipients_by_place_and_by_option_add_up(hive: Hive, bee: Agent, drone: Agent) -> None:
     hive.end(drone)
     ran = hive.rook("mail", "send", "bee", "--to", "drone", "--to", "human", "--subject", "hello")
-    assert len(re.findall("^sent [0-9a-z]{6} to ", ran.out, re.M)) == 3
+    assert [line.split()[-1] for line in ran.out.splitlines()[:3]] == ["bee", "drone", "human"]
     assert "drone has ended" in ran.out
     assert len(hive.rook("mail", "send", "--to", "bee", "human", "--subject", "hello", "-q").out.split()) == 2
 
