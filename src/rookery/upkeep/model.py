@@ -64,6 +64,8 @@ class Part(Record):
     why_kept: str = ""
     done: bool = False
     """True if it was removed."""
+    notes: tuple[str, ...] = ()
+    """What was saved, and what is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,6 @@ class Cleanup(Record):
     is_done: bool = False
     is_plan: bool = False
     """True if parts were named, and nothing was done yet."""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,13 +178,14 @@ class Cleaner(Remover):
         """Remove halves of worktrees, whose making was killed: git would take what is missing in them for deleted."""
         parent = layout.path(os.path.realpath(self.ctx.root), layout.WORKTREES)
         for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
-            session = store.latest(self.ctx.db, name)
-            if session is None or session.is_alive:
-                continue
-            if session.step == RESERVED or is_unfinished(os.path.join(parent, name)):
-                # With files in it that no checkout wrote, it is saved and removed like a whole one.
-                with alone(self.ctx.root), suppress(InvalidState):
-                    worktrees.discard_unfinished(self.ctx, session)
+            with alone(self.ctx.root):
+                session = store.latest(self.ctx.db, name)
+                if session is None or session.is_alive:
+                    continue
+                if session.step == RESERVED or is_unfinished(os.path.join(parent, name)):
+                    # With files in it that no checkout wrote, it is saved and removed like a whole one.
+                    with suppress(InvalidState):
+                        worktrees.discard_unfinished(self.ctx, session)
 
     def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""
@@ -234,8 +235,10 @@ class Cleaner(Remover):
         return is_there or path in self.vcs.checkouts()
 
     def _why_kept(self, worktree: Worktree, state: WorktreeState) -> str:
-        if worktree.session is not None and worktree.session.is_alive:
-            return f"{worktree.agent} is {worktree.session.state}"
+        # Read again: it may have been resumed while other worktrees were cleaned.
+        session = store.living(self.ctx.db, worktree.agent)
+        if session is not None:
+            return f"{worktree.agent} is {session.state}"
         if state.lock is not None:
             return f"it is locked: {state.lock}" if state.lock else "it is locked"
         if state.is_broken:

@@ -78,6 +78,7 @@ def cleanup(result: Cleanup, _values: dict[str, Any]) -> Iterator[Block]:
         if part.why_kept:
             kept = f"{part.kept} stay: " if part.kept else ""
             yield text(f"{part.name}: {kept}{one_line(part.why_kept)}", "note")
+        yield from (text(note, "note") for note in part.notes)
     if not result.is_plan and not result.is_done:
         yield text("Nothing was removed. Name parts to remove them: `rook clean --logs --mail`, or `rook clean --all`.")
 
