@@ -42,7 +42,7 @@ class Terminal:
     def init(self, **more: bool) -> Initialised:
         ctx = Context(cwd=str(self.repo), environ=read_environ(dict(os.environ)), flags={})
         ctx.is_interactive = True
-        return init(ctx, **more)
+        return init(ctx, no_hooks=True, **more)
 
     def runs(self) -> list[tuple[str, str]]:
         """What the database of the new project knows of gates."""

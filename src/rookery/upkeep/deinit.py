@@ -25,10 +25,11 @@ from rookery.sessions import store as sessions
 from rookery.turns.stop import stop
 from rookery.upkeep.backups import check_at_rest
 from rookery.upkeep.model import Removal
-from rookery.vcs.folders import delete_tree, tree_size
+from rookery.vcs.folders import delete_tree, is_below, tree_size
 from rookery.vcs.ref_names import AGENT_BRANCHES
 from rookery.vcs.tracked import tracked_files
 from rookery.worktrees.cleaning import KEPT, Cleaner
+from rookery.worktrees.place import elsewhere, remove_empty
 from rookery.worktrees.removal import Remover
 
 _PATIENCE = 20.0
@@ -128,17 +129,24 @@ class Deinit:
         check_at_rest(self.ctx, "removing the project")
 
     def _worktrees(self) -> tuple[str, ...]:
+        others = elsewhere(self.ctx) if self.has_database else []
+        return tuple(sorted([*self._in_state(), *map(os.path.basename, others)]))
+
+    def _in_state(self) -> list[str]:
         folder = layout.path(self.root, layout.WORKTREES)
-        return tuple(sorted(os.listdir(folder))) if os.path.isdir(folder) else ()
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
     def _remove_worktrees(self) -> None:
         """Remove all of them, what is not committed saved first; raises InvalidState if one has to stay."""
         with suppress(NotInitialised):
             cleaned = Cleaner(self.ctx, force=True, actor=self.ctx.actor).clean(everything=True)
-            kept = [f"{worktree.agent}: {worktree.reason}" for worktree in cleaned if worktree.verdict == KEPT]
-            if kept or self._worktrees():
-                names = "; ".join(kept) or ", ".join(self._worktrees())
+            state = layout.path(os.path.realpath(self.root))  # what stays elsewhere is a worktree of git's own
+            stay = [worktree for worktree in cleaned if worktree.verdict == KEPT and is_below(worktree.path, state)]
+            kept = [f"{worktree.agent}: {worktree.reason}" for worktree in stay]
+            if kept or self._in_state():
+                names = "; ".join(kept) or ", ".join(self._in_state())
                 raise InvalidState(f"worktrees that must stay are in the project: {names}", hint="`rook worktree list`")
+            remove_empty(self.ctx)
 
     def _remove_rest(self, committed: set[str]) -> None:
         """Remove the files, once the daemon and the loop, which write some at their end, have ended."""
