@@ -15,7 +15,8 @@ import apsw
 from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
 from rookery.db.database import Database
-from rookery.db.migrate import APPLICATION_ID, remove
+from rookery.db.dialect import OBJECTS
+from rookery.db.migrate import APPLICATION_ID, create_file, remove
 from rookery.db.sqlite import StorageErrors, patience
 
 _HEADER = 100
@@ -57,8 +58,28 @@ def check_whole(path: str) -> None:
         raise StorageFailed(f"{path} is damaged: {problems[0]}", hint="choose another one", code="storage_damaged")
 
 
+def check_tables(db: Database, fresh: str) -> None:
+    """Raise StorageFailed if a database at the newest schema has other tables or triggers than a new one has."""
+    remove(fresh)
+    try:
+        with StorageErrors(fresh):
+            create_file(fresh)
+        with contextlib.closing(Database.open(fresh)) as new:
+            is_ours = set(new.all(OBJECTS)) == set(db.all(OBJECTS))
+    finally:
+        remove(fresh)
+    if not is_ours:
+        raise StorageFailed("it does not have Rookery's tables", hint="choose another one", code="storage_damaged")
+
+
+def keep_journal(path: str) -> None:
+    """Let a copy, which no other process uses, write ahead as a project's database does."""
+    with StorageErrors(path), contextlib.closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
 def open_copy(path: str) -> Database:
-    """A copy that no other process uses, brought to the newest schema."""
+    """A copy, brought to the newest schema."""
     return Database.open(path)
 
 

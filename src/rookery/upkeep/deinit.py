@@ -15,14 +15,14 @@ from functools import cached_property
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState, NotInitialised, Refused, StorageFailed
 from rookery.config import layout, steps
-from rookery.config.project import database_path, find_repository
+from rookery.config.project import database_path
 from rookery.db.copies import copy_to
 from rookery.db.migrate import remove as remove_database
 from rookery.hooks import settings as session_hooks
 from rookery.ops.context import Context
-from rookery.processes import locks
 from rookery.sessions import store as sessions
 from rookery.turns.stop import stop
+from rookery.upkeep import salvage
 from rookery.upkeep.backups import check_at_rest
 from rookery.upkeep.model import Removal
 from rookery.vcs.folders import delete_tree, is_below, tree_size
@@ -48,13 +48,7 @@ class Deinit:
     @cached_property
     def root(self) -> str:
         """The project's root; of one whose removal was cut off, that of its repository."""
-        try:
-            return self.ctx.root
-        except NotInitialised:
-            root = find_repository(self.ctx.cwd)
-            if root is None or not os.path.isdir(layout.path(root, layout.RUN)):
-                raise
-            return root
+        return salvage.root_of(self.ctx)
 
     @cached_property
     def has_database(self) -> bool:
@@ -150,10 +144,8 @@ class Deinit:
 
     def _remove_rest(self, committed: set[str]) -> None:
         """Remove the files, once the daemon and the loop, which write some at their end, have ended."""
+        salvage.wait_for_daemon(self.root)
         deadline = time.monotonic() + _PATIENCE
-        holders = [layout.path(self.root, name) for name in (layout.DAEMON_LOCK, layout.LOOP_LOCK)]
-        while any(map(locks.is_locked, holders)) and time.monotonic() < deadline:
-            calls.sleep(_PAUSE)
         while True:
             with suppress(StorageFailed):  # a process has written a file at its end
                 self._delete(committed)

@@ -40,6 +40,8 @@ class Restoration(Record):
     is_done: bool = False
     kept: Backup | None = None
     """What the database was before: restoring that undoes it."""
+    damaged: str = ""
+    """The folder with the files of a database that was damaged."""
     stopped: tuple[str, ...] = ()
     """Agents that were alive in the backup: their sessions are over now."""
     unknown_branches: tuple[str, ...] = ()

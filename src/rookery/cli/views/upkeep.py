@@ -36,6 +36,8 @@ def restoration(result: Restoration, _values: dict[str, Any]) -> Iterator[Block]
     yield Paragraph([line("restored ", (result.chosen.name, "id"))])
     if result.kept is not None:
         yield Paragraph([line("undo it: ", (f"rook restore {result.kept.name}", "bold"))])
+    if result.damaged:
+        yield text(f"the damaged files are in {result.damaged}", "note")
     if result.stopped:
         yield text(f"ended, because they were alive in the backup: {', '.join(result.stopped)}", "note")
     for names, what in (
