@@ -7,6 +7,7 @@ import signal
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -16,10 +17,13 @@ from disks import fill
 from disks import small_disk as small_disk
 from places import make_place
 from rookery.base.errors import StorageFailed
+from rookery.config.environ import read_environ
 from rookery.db import copies
 from rookery.db.copies import copy_to, replace_content
 from rookery.db.database import Database
 from rookery.events.store import read
+from rookery.ops.context import Context
+from rookery.upkeep import backups
 from rookery.upkeep.backups import list_backups
 from support import add, run_together, start_python
 from templates import copy_database, init_project
@@ -280,3 +284,26 @@ def test_a_daemon_that_has_the_damaged_database_open_ends(rook: Rook) -> None:
     rook("task", "create", "later", env=on)
     assert titles(rook) == ["kept", "later"]
     rook("daemon", "stop")
+
+
+def test_a_restore_keeps_what_was_written_until_it_replaced_everything(
+    rook: Rook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = back_up(rook)
+    tries = 0
+
+    def write_first(*args: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries == 1:  # after the copy was made and everything was checked
+            rook("task", "create", "late")
+        return replace_content(*args)
+
+    monkeypatch.setattr(backups, "replace_content", write_first)
+    ctx = Context(cwd=str(rook.folder), environ=read_environ(), flags={})
+    kept = backups.restore(ctx, name, lambda _plan: True).kept
+    ctx.close()
+    assert (tries, titles(rook)) == (2, [])
+    assert kept is not None
+    rook("restore", kept.name, "--yes")
+    assert titles(rook) == ["late"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Callable
 
 import apsw
 
@@ -83,8 +84,17 @@ def open_copy(path: str) -> Database:
     return Database.open(path)
 
 
-def replace_content(path: str, source: str) -> None:
-    """Give the database at a path the content of another one at the same schema, in one transaction."""
+def version_of(db: Database) -> int:
+    """A number that changes with every commit of another connection."""
+    with StorageErrors(db.path):
+        return int(db.connection.pragma("data_version"))
+
+
+def replace_content(path: str, source: str, is_current: Callable[[], bool] = lambda: True) -> bool:
+    """Give the database at a path the content of another one at the same schema, in one transaction.
+
+    `is_current` is asked once no other process can write; False leaves everything as it was.
+    """
     with (
         StorageErrors(path),
         contextlib.closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as target,
@@ -92,15 +102,19 @@ def replace_content(path: str, source: str) -> None:
     ):
         target.set_busy_handler(patience())
         target.execute("PRAGMA synchronous = FULL")
-        wait_more, tries = patience(), 0
+        wait_more, tries, pages = patience(), 0, 1
         with target.backup("main", content, "main") as backup:
             while not backup.done:
                 try:
-                    backup.step(-1)
+                    backup.step(pages)
+                    if pages == 1 and not is_current():  # the first step has taken the lock
+                        return False
+                    pages = -1
                 except (apsw.BusyError, apsw.LockedError):  # another process writes
                     if not wait_more(tries):
                         raise
                     tries += 1
+    return True
 
 
 def _sync(path: str) -> None:

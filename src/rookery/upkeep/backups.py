@@ -12,15 +12,25 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 from rookery.base.clock import is_stamp, stamp
 from rookery.base.errors import InvalidState, NotFound, Refused, StorageFailed
 from rookery.config import layout, steps
 from rookery.config.project import database_path, make_state_folders
 from rookery.db import commits
-from rookery.db.copies import check_tables, check_whole, copy_to, keep_journal, open_copy, read_schema, replace_content
+from rookery.db.copies import (
+    check_tables,
+    check_whole,
+    copy_to,
+    keep_journal,
+    open_copy,
+    read_schema,
+    replace_content,
+    version_of,
+)
 from rookery.db.migrate import SCHEMA_VERSION, remove
-from rookery.events.store import last_seq, publish
+from rookery.events.store import publish
 from rookery.merge import store as merges
 from rookery.merge.model import LANDED
 from rookery.ops import store as project
@@ -155,7 +165,7 @@ def _prepare(ctx: Context, root: str, chosen: Backup, draft: str, here: Location
         raise StorageFailed(f"{draft} cannot be written: {error.strerror}", hint="make room on the disk") from error
     with closing(open_copy(draft)) as db:
         check_tables(db, f"{draft}-fresh")
-        inside = Context.at(root, db, ctx.config, ctx.clock)
+        inside, actor = Context.at(root, db, ctx.config, ctx.clock), ctx.actor
         stopped = []
         for session in sessions.sessions(db, alive=True):
             end_session(inside, session.id, STOPPED, _REASON, tell_parent=False)
@@ -164,7 +174,7 @@ def _prepare(ctx: Context, root: str, chosen: Backup, draft: str, here: Location
             if here is not None:
                 project.write_location(db, here)
             data = {"backup": chosen.name, "made_at": chosen.at, "stopped": stopped}
-            publish(db, "project.restored", "project", data, actor=ctx.actor, at=ctx.now())
+            publish(db, "project.restored", "project", data, actor=actor, at=ctx.now())
     return tuple(stopped)
 
 
@@ -172,18 +182,20 @@ def _replace(ctx: Context, draft: str) -> Backup:
     """Keep what the database is, and replace its content."""
     for _ in range(_TRIES):
         check_at_rest(ctx, "a restore")
-        seen = last_seq(ctx.db)
+        seen = version_of(ctx.db)
         path = _copy(ctx, BEFORE_RESTORE)
         steps.reached("restore kept")
-        if last_seq(ctx.db) == seen:  # else what was written meanwhile is not in the copy
-            break
+        check_at_rest(ctx, "a restore")
+        # What was written since the copy began is not in it.
+        if replace_content(database_path(ctx.root), draft, partial(_is_still, ctx, seen)):
+            commits.announce(ctx.db.path)
+            return _existing(path)
         remove(path)
-    else:
-        raise InvalidState("other processes write all the time", hint="try again when they are done")
-    check_at_rest(ctx, "a restore")
-    replace_content(database_path(ctx.root), draft)
-    commits.announce(ctx.db.path)
-    return _existing(path)
+    raise InvalidState("other processes write all the time", hint="try again when they are done")
+
+
+def _is_still(ctx: Context, version: int) -> bool:
+    return version_of(ctx.db) == version
 
 
 def _compare(ctx: Context, done: Restoration) -> Restoration:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState, NotInitialised, Refused, StorageFailed
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.config.project import database_path
 from rookery.db.copies import copy_to
@@ -92,9 +93,9 @@ class Deinit:
             return
         check_at_rest(self.ctx, "removing the project")
         if plan.unlanded:
-            count = len(plan.unlanded)
+            count, names = len(plan.unlanded), ", ".join(plan.unlanded[:3])
             raise InvalidState(
-                f"{count} branches of agents have work that has not landed: {', '.join(plan.unlanded[:3])}"
+                f"{plural(count, 'branch', 'branches')} of agents with work that has not landed: {names}"
                 + (" and more" if count > 3 else ""),
                 hint="`rook merge --all` lands what is ready; `rook deinit --force` removes the project, "
                 "and keeps the branches",
