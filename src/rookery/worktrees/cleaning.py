@@ -183,14 +183,21 @@ class Cleaner(Remover):
     def _discard_unfinished(self) -> None:
         """Remove halves of worktrees, whose making was killed: git would take what is missing in them for deleted."""
         for name in agents_on_disk(self.ctx):
+            if self._unfinished(name) is None:
+                continue
             with alone(self.ctx.root):
-                session = store.latest(self.ctx.db, name)
-                if session is None or session.is_alive:
-                    continue
-                if session.step == RESERVED or is_unfinished(session.worktree):
-                    # With files in it that no checkout wrote, it is saved and removed like a whole one.
-                    with suppress(InvalidState):
+                session = self._unfinished(name)  # again: it may have been resumed
+                # With files in it that no checkout wrote, it is saved and removed like a whole one.
+                with suppress(InvalidState):
+                    if session is not None:
                         worktrees.discard_unfinished(self.ctx, session)
+
+    def _unfinished(self, name: str) -> Session | None:
+        """The last session of an agent, if it has ended and the making of its worktree was killed."""
+        session = store.latest(self.ctx.db, name)
+        if session is None or session.is_alive:
+            return None
+        return session if session.step == RESERVED or is_unfinished(session.worktree) else None
 
     def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""
