@@ -216,7 +216,7 @@ def test_the_words_before_git_in_a_sandboxed_worktree_name_the_new_root(tmp_path
     ]
     (tmp_path / ".rookery").mkdir()
     (tmp_path / ".rookery/rookery.db").touch()
-    cage.keep(str(tmp_path), "ann", words, "/old/.git")
+    cage.keep(str(tmp_path / ".rookery/worktrees/ann"), words, "/old/.git")
     for _ in range(2):
         cage.relocate(str(tmp_path), "/old")
         kept = cage.find(str(tmp_path / ".rookery/worktrees/ann"))

@@ -47,7 +47,7 @@ def test_writers_that_rename_at_the_same_moment_do_not_harm_each_other(
     monkeypatch.setattr(os, "replace", replace)
     touch_database(tmp_path)
     for write in (
-        lambda: cage.keep(str(tmp_path), "ada", ["bwrap"], "/common"),
+        lambda: cage.keep(str(tmp_path / ".rookery/worktrees/ada"), ["bwrap"], "/common"),
         lambda: _write(str(tmp_path / "settings.json"), "{}"),
         lambda: _write_whole(str(tmp_path / "export.json"), "{}"),
     ):

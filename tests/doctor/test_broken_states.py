@@ -138,7 +138,7 @@ def test_submodules_are_empty_in_worktrees(rook: Rook, repo: Path, tmp_path: Pat
     assert "provision.setup" in before["new submodules"]["hint"]
     assert "submodules" not in before
     worktree = repo / ".rookery" / "worktrees" / "bee"
-    git(repo, "worktree", "add", "-q", "-b", "bee", str(worktree))
+    git(repo, "worktree", "add", "-q", "-b", "rook/bee/task", str(worktree))
     finding = findings(rook, "vcs")["submodules"]
     assert finding["status"] == WARNING
     assert finding["message"] == "bee's worktree lacks the files of the submodule lib"
@@ -154,7 +154,7 @@ def test_lfs_files_are_pointers(rook: Rook, repo: Path) -> None:
     git(repo, "commit", "-qm", "Add a large file")
     assert "git lfs install" in findings(rook, "vcs")["new lfs"]["hint"]
     worktree = repo / ".rookery" / "worktrees" / "bee"
-    git(repo, "worktree", "add", "-q", "-b", "bee", str(worktree))
+    git(repo, "worktree", "add", "-q", "-b", "rook/bee/task", str(worktree))
     finding = findings(rook, "vcs")["lfs"]
     assert finding["message"] == "bee's worktree has only pointers to 1 LFS files, such as a.bin"
     (worktree / "a.bin").write_bytes(b"\0real")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from conftest import Rook
 from fake_secrets import SECRETS
+from rookery.base.clock import stamp
+from rookery.events.store import publish
 from support import run_rook
 from templates import init_project
 
@@ -31,6 +33,26 @@ def test_a_report_has_no_secret_no_title_and_no_home(repo: Path) -> None:
     for private in (secret, "private title", "private words", "hidden-value"):
         assert private not in text
     assert text.count("```") == 2 * len(written["sections"])
+
+
+def test_no_words_of_settings_and_events_are_in_it(repo: Path) -> None:
+    init_project(repo)
+    rook = Rook(repo)
+    (repo / ".rookery" / "config.local.yaml").write_text(
+        "agents: {mode: tmux}\nsandbox: {read: [~/private-folder]}\nclaude: {args: [--header, private-value]}\n"
+        "provision: {setup: fetch private-host, copy: [private-file?]}\n"
+    )
+    rook.json("task", "create", "Work")
+    db = rook.open()
+    with db.write():
+        data = {"step": "reserved", "session": {"settings": {"prompt": "private prompt", "files": ["private.txt"]}}}
+        publish(db, "agent.reserved", "ann", data, actor="human", at=stamp(0))
+    db.close()
+    text = Path(rook.json("bug-report").data["path"]).read_text()
+    assert "private" not in text
+    assert "agents.mode: tmux" in text
+    assert "claude.args: 2 entries" in text
+    assert '"step":"reserved"' in text
 
 
 def test_it_works_without_a_project_and_writes_over_nothing(tmp_path: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from conftest import Rook, git
@@ -14,10 +17,13 @@ from disks import fill
 from disks import small_disk as small_disk
 from places import make_place
 from rookery.base.errors import StorageFailed
+from rookery.config.environ import read_environ
 from rookery.db import copies
 from rookery.db.copies import copy_to, replace_content
 from rookery.db.database import Database
 from rookery.events.store import read
+from rookery.ops.context import Context
+from rookery.upkeep import backups
 from rookery.upkeep.backups import list_backups
 from support import add, run_together, start_python
 from templates import copy_database, init_project
@@ -209,3 +215,95 @@ def test_content_is_replaced_while_others_write(db: Database, tmp_path: Path) ->
     replace_content(db.path, str(tmp_path / "copy.db"))
     assert db.value("SELECT count(*) FROM mail_groups") == 0
     assert db.value("PRAGMA journal_mode") == "wal"
+
+
+def damage(path: Path, how: str) -> None:
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    if how == "missing":
+        path.unlink()
+    elif how == "pages":
+        content = path.read_bytes()
+        path.write_bytes(content[:8192] + b"x" * (len(content) - 8192))
+    else:
+        path.write_bytes(b"" if how == "empty" else b"x" * 50_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["missing", "empty", "garbage", "pages"])
+def test_a_damaged_database_is_moved_away_and_a_backup_takes_its_place(rook: Rook, how: str) -> None:
+    rook("task", "create", "kept")
+    name = back_up(rook)
+    state = rook.folder / ".rookery"
+    (state / "run").mkdir(exist_ok=True)
+    damage(state / "rookery.db", how)
+    before = (state / "rookery.db").read_bytes() if how != "missing" else None
+    assert [backup["name"] for backup in rook.json("restore").data["backups"]] == [name]
+    restored = rook.json("restore", name, "--yes").data
+    assert titles(rook) == ["kept"]
+    assert rook("doctor", "--category", "database").status == 0
+    folder = restored["damaged"]
+    assert (Path(folder, "rookery.db").read_bytes() if folder else None) == before
+    assert not list(state.glob("restore.db*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["restore prepared", "damaged file moved", "damaged file moved:3", "restored"])
+def test_a_killed_restore_of_a_damaged_database_is_finished_by_the_next(rook: Rook, step: str) -> None:
+    rook("task", "create", "kept")
+    name = back_up(rook)
+    (rook.folder / ".rookery" / "run").mkdir(exist_ok=True)
+    damage(rook.folder / ".rookery" / "rookery.db", "pages")
+    assert rook("restore", name, "--yes", env={"ROOKERY_TEST_KILL": step}).status == -signal.SIGKILL
+    assert rook("restore", name, "--yes").status == 0
+    assert titles(rook) == ["kept"]
+    assert rook("doctor", "--category", "database").status == 0
+
+
+@pytest.mark.parametrize(
+    "change", ["CREATE TRIGGER x AFTER INSERT ON events BEGIN DELETE FROM tasks; END", "DROP TABLE turns"]
+)
+def test_a_backup_with_tables_or_triggers_that_are_not_ours_is_refused(rook: Rook, change: str) -> None:
+    rook("task", "create", "kept")
+    name = back_up(rook)
+    with closing(apsw.Connection(str(rook.folder / ".rookery" / "backups" / f"{name}.db"))) as connection:
+        connection.execute(change)
+    ran = rook("restore", name, "--yes")
+    assert (ran.status, "does not have Rookery's tables" in ran.err.decode()) == (1, True)
+    assert titles(rook) == ["kept"]
+
+
+@pytest.mark.slow
+def test_a_daemon_that_has_the_damaged_database_open_ends(rook: Rook) -> None:
+    on = {"ROOKERY_DAEMON": "on"}
+    rook("task", "create", "kept", env=on)
+    name = back_up(rook)
+    path = rook.folder / ".rookery" / "rookery.db"
+    path.write_bytes(path.read_bytes()[:4096] + b"x" * 100_000)
+    assert rook("restore", name, "--yes", env=on).status == 0
+    rook("task", "create", "later", env=on)
+    assert titles(rook) == ["kept", "later"]
+    rook("daemon", "stop")
+
+
+def test_a_restore_keeps_what_was_written_until_it_replaced_everything(
+    rook: Rook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = back_up(rook)
+    tries = 0
+
+    def write_first(*args: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries == 1:  # after the copy was made and everything was checked
+            rook("task", "create", "late")
+        return replace_content(*args)
+
+    monkeypatch.setattr(backups, "replace_content", write_first)
+    ctx = Context(cwd=str(rook.folder), environ=read_environ(), flags={})
+    kept = backups.restore(ctx, name, lambda _plan: True).kept
+    ctx.close()
+    assert (tries, titles(rook)) == (2, [])
+    assert kept is not None
+    rook("restore", kept.name, "--yes")
+    assert titles(rook) == ["late"]

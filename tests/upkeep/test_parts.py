@@ -159,3 +159,16 @@ def with_telemetry(place: Place, session_id: str) -> None:
         at="2026-01-01T00:00:00.000Z", agent="ann", session_id=session_id, turn_id=None, kind="tool", data={"a": 1}
     )
     telemetry.close()
+
+
+def test_what_is_saved_of_a_worktree_is_named_and_what_is_not_too(place: Place, rook: Rook) -> None:
+    ann = place.add("ann")
+    ann.put(".gitignore", "*.log\n")
+    ann.put("big.log")
+    ann.put("loose.txt", "precious\n")
+    (note,) = parts(rook, "--worktrees", "--dry-run")["worktrees"]["notes"]
+    assert note == "ann: 1 ignored file will not be saved; `rook worktree clean ann --ignored` saves them"
+    out = rook("clean", "--worktrees", "--yes").out.decode()
+    (ref,) = git(place.root, "for-each-ref", "--format=%(refname)", "refs/rookery/rescue").split()
+    assert git(place.root, "show", f"{ref}:loose.txt") == "precious"
+    assert f"git switch -c rescued-ann {ref}" in " ".join(out.split())

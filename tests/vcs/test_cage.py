@@ -21,7 +21,7 @@ def worktree(repo: Path) -> Path:
     (folder / "deep").mkdir(parents=True)
     touch_database(repo)
     words = ["sh", "-c", 'echo caged "$@"', "cage"]
-    cage.keep(str(repo), "bee", words, str(repo / ".git"))
+    cage.keep(str(folder), words, str(repo / ".git"))
     return folder
 
 

@@ -354,3 +354,40 @@ def test_two_at_once_take_a_worktree_away_and_tell_of_it_once(
     assert [subject for subject, _ in events(git_place)] == ["ann"]
     rescued(git_place, "ann")
     assert not ann.path.exists()
+
+
+def test_an_agent_that_is_resumed_meanwhile_keeps_its_worktree(
+    git_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = git_place.add("ann"), git_place.add("bob")
+    bob.put("loose.txt")
+
+    def resume(step: str) -> None:
+        if step == "told" and not ann.path.exists():  # ann is cleaned, and bob is chosen
+            git_place.insert(git_place.session("bob", state="waiting"))
+            monkeypatch.undo()
+
+    monkeypatch.setattr("rookery.config.steps.reached", resume)
+    cleaned = clean(git_place)
+    assert {name: (row.verdict, row.reason) for name, row in cleaned.items()} == {
+        "ann": ("removed", "rook/ann/task landed on main"),
+        "bob": ("kept", "bob is waiting"),
+    }
+    assert (bob.path / "loose.txt").exists()
+
+
+def test_one_that_is_resumed_while_its_work_is_saved_keeps_it_too(
+    git_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = git_place.add("ann")
+    ann.put("loose.txt")
+
+    def resume(step: str) -> None:
+        if step == "rescued":
+            git_place.insert(git_place.session("ann", state="waiting"))
+            monkeypatch.undo()
+
+    monkeypatch.setattr("rookery.config.steps.reached", resume)
+    cleaned = clean(git_place)["ann"]
+    assert (cleaned.verdict, cleaned.reason) == ("kept", "ann is waiting")
+    assert (ann.path / "loose.txt").exists()

@@ -14,6 +14,7 @@ from rookery.base.errors import InvalidInput
 from rookery.config import layout
 from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.sessions import store
+from rookery.sessions.model import Settings
 from rookery.worktrees import provision
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import ProvisionFailed
@@ -153,7 +154,7 @@ def test_after_a_failure_the_worktree_can_be_removed(ann: Agent) -> None:
     ann.place.repository.write(".env", "TOKEN=abcdef\n")
     with pytest.raises(ProvisionFailed):
         give(ann, copy=(".env",), setup="mkdir build; echo x > build/out; echo x > loose; exit 1")
-    assert worktrees.undo(ann.place.context(), ann.session) == ""
+    assert worktrees.undo(ann.place.context(), ann.session.replace(settings=Settings(is_new=True))) == ""
     assert not ann.path.exists()
 
 

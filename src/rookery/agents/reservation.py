@@ -42,7 +42,7 @@ from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, NotReady, Task, next_state
 from rookery.tasks.store import Author
-from rookery.worktrees.service import path_of
+from rookery.worktrees.place import folder_of_new, place_of_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def reserve(ctx: Context, request: Request) -> Session:
     slings, can_write = {role.name: role.slings for role in roles}, {role.name: role.can_write for role in roles}
     files = () if request.share or not role.can_write else request.settings.files
     config, now, me = ctx.config.agents, ctx.now(), myself()
-    session_id = new_id(SESSION)
+    session_id, folder = new_id(SESSION), folder_of_new(ctx)
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
@@ -87,7 +87,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             run = _find_run(ctx, request, parent) or new_run(ctx, task, request.caller)
             check_caps(ctx, parent, run)
             check_scope_free(db, files, parent, can_write)
-            branch, path = _find_branch(db, name, task), path_of(ctx.root, name)
+            branch, path = _find_branch(db, name, task), place_of_new(db, name, folder)
             is_new = _check_worktree(db, name, path, branch)
             umask, shell_limits = read_shell(None if request.caller == HUMAN else parent)
             session = Session(

@@ -104,6 +104,9 @@ class CostsConfig(Settings):
 class WorktreesConfig(Settings):
     """The worktrees of agents."""
 
+    dir: Text = ""
+    """Where new ones are made: a folder, relative to the project's root or absolute; empty means `.rookery/worktrees`.
+    `{project}` in it stands for the name of the project's folder."""
     rescue_limit: Annotated[int, Limits(0)] = 100
     """How many megabytes of ignored files `rook worktree clean --ignored` saves without being forced."""
     snapshot_ignored: Texts = ()

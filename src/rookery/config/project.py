@@ -49,8 +49,8 @@ def _check_whole(root: str) -> None:
     if any(os.path.lexists(layout.path(root, name)) for name in _STATE):
         raise NotInitialised(
             f"{layout.path(root)} is not whole: its database, {layout.DATABASE}, is missing",
-            hint="put the file back if you have it; else `rook init` begins with an empty one, and keeps the rest. "
-            "Commits of agents are in git: `git branch --list 'rook/*'`",
+            hint="`rook restore` lists the backups that can take its place; else `rook init` begins with an "
+            "empty one, and keeps the rest. Commits of agents are in git: `git branch --list 'rook/*'`",
         )
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Callable
 
 import apsw
 
 from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
 from rookery.db.database import Database
-from rookery.db.migrate import APPLICATION_ID, remove
+from rookery.db.dialect import OBJECTS
+from rookery.db.migrate import APPLICATION_ID, create_file, remove
 from rookery.db.sqlite import StorageErrors, patience
 
 _HEADER = 100
@@ -57,13 +59,42 @@ def check_whole(path: str) -> None:
         raise StorageFailed(f"{path} is damaged: {problems[0]}", hint="choose another one", code="storage_damaged")
 
 
+def check_tables(db: Database, fresh: str) -> None:
+    """Raise StorageFailed if a database at the newest schema has other tables or triggers than a new one has."""
+    remove(fresh)
+    try:
+        with StorageErrors(fresh):
+            create_file(fresh)
+        with contextlib.closing(Database.open(fresh)) as new:
+            is_ours = set(new.all(OBJECTS)) == set(db.all(OBJECTS))
+    finally:
+        remove(fresh)
+    if not is_ours:
+        raise StorageFailed("it does not have Rookery's tables", hint="choose another one", code="storage_damaged")
+
+
+def keep_journal(path: str) -> None:
+    """Let a copy, which no other process uses, write ahead as a project's database does."""
+    with StorageErrors(path), contextlib.closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
 def open_copy(path: str) -> Database:
-    """A copy that no other process uses, brought to the newest schema."""
+    """A copy, brought to the newest schema."""
     return Database.open(path)
 
 
-def replace_content(path: str, source: str) -> None:
-    """Give the database at a path the content of another one at the same schema, in one transaction."""
+def version_of(db: Database) -> int:
+    """A number that changes with every commit of another connection."""
+    with StorageErrors(db.path):
+        return int(db.connection.pragma("data_version"))
+
+
+def replace_content(path: str, source: str, is_current: Callable[[], bool] = lambda: True) -> bool:
+    """Give the database at a path the content of another one at the same schema, in one transaction.
+
+    `is_current` is asked once no other process can write; False leaves everything as it was.
+    """
     with (
         StorageErrors(path),
         contextlib.closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as target,
@@ -71,15 +102,19 @@ def replace_content(path: str, source: str) -> None:
     ):
         target.set_busy_handler(patience())
         target.execute("PRAGMA synchronous = FULL")
-        wait_more, tries = patience(), 0
+        wait_more, tries, pages = patience(), 0, 1
         with target.backup("main", content, "main") as backup:
             while not backup.done:
                 try:
-                    backup.step(-1)
+                    backup.step(pages)
+                    if pages == 1 and not is_current():  # the first step has taken the lock
+                        return False
+                    pages = -1
                 except (apsw.BusyError, apsw.LockedError):  # another process writes
                     if not wait_more(tries):
                         raise
                     tries += 1
+    return True
 
 
 def _sync(path: str) -> None:

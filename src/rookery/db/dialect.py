@@ -15,6 +15,12 @@ _CHUNK = 500
 _TOKENIZE = "tokenize = 'unicode61 remove_diacritics 2'"
 """As in the migrations."""
 
+OBJECTS = (
+    "SELECT type, name, CASE WHEN type IN ('trigger', 'view') THEN sql END FROM sqlite_schema "
+    "WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+)
+"""Every table, index and trigger that a database has."""
+
 
 def match_words(query: str) -> str:
     """A full-text query for what a person typed: every word must occur, the last one may be unfinished.

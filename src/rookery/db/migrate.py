@@ -47,7 +47,7 @@ def upgrade(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("application_id") != APPLICATION_ID:
         raise StorageFailed(
             f"{path} is not a Rookery database",
-            hint="move the file away and run `rook init`",
+            hint="`rook restore` brings back a backup; or move the file away and run `rook init`",
             code="storage_foreign",
         )
     version = connection.pragma("user_version")

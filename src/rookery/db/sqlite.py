@@ -19,8 +19,11 @@ _CODES = {
     apsw.FullError: ("storage_full", "make room on the disk; the database is as it was"),
     apsw.ReadOnlyError: ("storage_read_only", "make the project's .rookery folder writable"),
     apsw.CantOpenError: ("storage_unavailable", "check that .rookery exists and that you may write to it"),
-    apsw.CorruptError: ("storage_damaged", "run `rook doctor`, and restore a backup or an export"),
-    apsw.NotADBError: ("storage_damaged", "the file is no database: restore a backup, or move it away and `rook init`"),
+    apsw.CorruptError: ("storage_damaged", "`rook restore` lists the backups, and brings one back"),
+    apsw.NotADBError: (
+        "storage_damaged",
+        "it is no database; `rook restore` lists the backups, and brings one back",
+    ),
     apsw.IOError: ("storage_io", "check the disk; the database is as it was"),
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from rookery.base.record import Record
 from rookery.base.text import plural, visible
 from rookery.config import layout
 from rookery.config.model import Config
+from rookery.config.schema import keys
 from rookery.config.values import show_value
 from rookery.db.migrate import SCHEMA_VERSION
 from rookery.doctor import service
 from rookery.events.model import Event
-from rookery.events.redact import redact, redact_all
+from rookery.events.redact import redact
 from rookery.events.store import read
 from rookery.ops.context import Context
 from rookery.sessions import store as sessions
@@ -35,11 +37,13 @@ _EVENTS = 200
 _ERRORS = 50
 _LOGS = 5
 _LINES = 200
-_TEXTS = {
-    *("title", "description", "context", "design", "result", "body", "subject", "text", "goal", "reason", "summary"),
-    *("last_words", "output", "message", "instructions", "why"),
+_SHOWN = {
+    *("state", "step", "outcome", "role", "runtime", "mode", "model", "profile", "kind", "type", "priority", "cause"),
+    *("verdict", "tier", "strategy", "sandbox", "ends_with", "agent", "parent", "assignee", "from", "to"),
 }
-"""Fields of events that hold what people and agents wrote."""
+"""Fields of events whose values are words of Rookery's own. All other texts may be what people and agents wrote."""
+_OURS = re.compile(r"[a-z]+_[0-9A-Z]{26}|[0-9a-f]{40}|\d{4}-\d\d-\d\dT[\d:.]+Z|")
+"""What shows that a text is an id, a commit, a time, or nothing."""
 _HIDDEN = "[left out]"
 
 
@@ -110,9 +114,17 @@ def _settings(ctx: Context) -> str:
         for name in type(own).__dataclass_fields__:
             value = getattr(own, name)
             if value != getattr(default, name):
-                shown = plural(len(value), "variable") if isinstance(value, dict) else show_value(value)
-                lines.append(f"{section}.{name}: {shown}")
+                lines.append(f"{section}.{name}: {_setting(f'{section}.{name}', value)}")
     return "\n".join(lines) or "none"
+
+
+def _setting(name: str, value: object) -> str:
+    """A number, or a choice among ours; of texts only that there are some: they name commands, files and hosts."""
+    if isinstance(value, dict):
+        return plural(len(value), "variable")
+    if isinstance(value, tuple) and not keys()[name].choices:
+        return plural(len(value), "entry", "entries")
+    return show_value(value) if not isinstance(value, str) or keys()[name].choices else _HIDDEN
 
 
 def _agents(ctx: Context) -> str:
@@ -132,17 +144,16 @@ def _events(ctx: Context, *, errors: bool) -> str:
 
 
 def _line(event: Event) -> str:
-    data = redact_all(_without_texts(event.data))
+    data = _without_texts(event.data)
     return f"{event.seq} {event.at} {event.type} {event.actor} {event.subject} {dumps(data)}"
 
 
-def _without_texts(value: object) -> object:
+def _without_texts(value: object, key: str = "") -> object:
     if isinstance(value, dict):
-        return {
-            key: _HIDDEN if key in _TEXTS and isinstance(content, str) and content else _without_texts(content)
-            for key, content in value.items()
-        }
-    return [_without_texts(item) for item in value] if isinstance(value, list) else value
+        return {name: _without_texts(content, name) for name, content in value.items()}
+    if isinstance(value, list):
+        return [_without_texts(item, key) for item in value]
+    return _HIDDEN if isinstance(value, str) and key not in _SHOWN and not _OURS.fullmatch(value) else value
 
 
 def _logs(root: str) -> list[str]:

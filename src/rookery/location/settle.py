@@ -45,6 +45,7 @@ from rookery.vcs import cage
 from rookery.vcs.git import relocate as git_relocate
 from rookery.vcs.git.index_claim import give_up_all
 from rookery.worktrees import store as cleanings
+from rookery.worktrees.place import elsewhere
 
 
 def settle(root: str, db: Database) -> str:
@@ -116,7 +117,7 @@ def _record(ctx: Context, text: str, project_id: str) -> str:
 def _repair_paths(ctx: Context, before: Location, *, is_copy: bool) -> int:
     """Let the absolute paths that name the old root name this one; how many worktrees were repaired."""
     root = os.path.realpath(ctx.root)
-    cage.relocate(root, before.path)
+    cage.relocate(root, before.path, () if is_copy else elsewhere(ctx))
     return git_relocate.relocate(root, before.path, ctx.config.vcs.timeout, is_copy=is_copy)
 
 

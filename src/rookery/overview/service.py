@@ -13,7 +13,7 @@ from rookery.status import service as status
 from rookery.status.service import AgentStatus
 from rookery.tasks.listing_store import progress
 from rookery.tasks.model import Progress
-from rookery.worktrees.service import agents_on_disk
+from rookery.worktrees.place import agents_on_disk
 
 _RECENTLY = 3600.0
 """Agents that ended so many seconds ago are shown unless all are asked for."""

@@ -23,6 +23,7 @@ from rookery.sandbox.probe import probe
 from rookery.sessions.model import Session
 from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
+from rookery.vcs.folders import is_below
 from rookery.vcs.git.repository import GitStore
 
 _GIT_SETTINGS = (".gitconfig", os.path.join(".config", "git"))
@@ -67,9 +68,11 @@ def _plan(
     secrets = list(_hide_credentials(ctx))
     packed = os.path.join(folder, layout.SESSION_PACKED_REFS)
     os.close(os.open(packed, os.O_WRONLY | os.O_CREAT, 0o600))
+    others = list(_hide_others(root, session.worktree))
     mounts = [
         *shared_mounts(root, homes, search, read),
         *secrets,
+        *others,
         *own_mounts(session.worktree, repository, packed, (runtime, own_home), _fixed(session, runtime)),
     ]
     # Our own git also reads the user's settings.
@@ -77,11 +80,11 @@ def _plan(
     git_mounts = [
         *shared_mounts(root, homes, search, git_settings),
         *secrets,
+        *others,
         *own_mounts(session.worktree, repository, repository.packed_refs),
     ]
     # From now on our own git works in this worktree with no more rights than the agent has.
-    name = os.path.basename(session.worktree)
-    cage.keep(root, name, [*words, "--unshare-net", *_words(git_mounts)], repository.common)
+    cage.keep(session.worktree, [*words, "--unshare-net", *_words(git_mounts)], repository.common)
     sockets = socket_folder(session.id)
     private_folder(os.path.dirname(sockets))
     return Plan(
@@ -133,6 +136,13 @@ def _create_home(ctx: Context, own_home: str, runtime: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f"[user]\n\tname = {quoted['user.name']}\n\temail = {quoted['user.email']}\n")
+
+
+def _hide_others(root: str, worktree: str) -> Iterator[Mount]:
+    """The worktrees beside one that is not in the project's own folder, which is hidden anyway."""
+    folder = os.path.dirname(worktree)
+    if not is_below(folder, layout.path(root)):
+        yield Mount(HIDE, folder)
 
 
 def _expand_home(path: str, env: Mapping[str, str]) -> str:

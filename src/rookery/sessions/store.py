@@ -81,6 +81,14 @@ def session(db: Database, session_id: str) -> Session:
     return session
 
 
+def worktrees_outside(db: Database, folder: str) -> list[str]:
+    """Every worktree that a session has or had, but those in a folder, which is named as the state keeps it."""
+    rows = db.all(
+        "SELECT DISTINCT worktree FROM sessions WHERE worktree NOT LIKE ? ORDER BY worktree", (f"{folder}/%",)
+    )
+    return [from_stored(root_of(db.path), path) for (path,) in rows if path]
+
+
 def living(db: Database, agent: str) -> Session | None:
     """The agent's present session, if it has one."""
     return next(_sessions(db, "agent = ? AND state <> 'ended'", agent), None)

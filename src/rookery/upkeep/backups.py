@@ -1,8 +1,8 @@
 """Backups of the database, and how one is restored.
 
-A restore never touches the database's file. The backup is prepared beside it: brought to the newest schema, its
-agents ended, its place recorded. Then SQLite replaces the live content in one transaction, so a kill at any step leaves
-the old database or the new one, whole. What it replaces is a backup before that.
+A restore never touches the database's file, unless that is damaged (`upkeep/salvage.py`). The backup is prepared beside
+it: brought to the newest schema, its agents ended, its place recorded. Then SQLite replaces the live content in one
+transaction, so a kill at any step leaves the old database or the new one, whole. What it replaces is a backup before.
 """
 
 from __future__ import annotations
@@ -12,24 +12,36 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 from rookery.base.clock import is_stamp, stamp
 from rookery.base.errors import InvalidState, NotFound, Refused, StorageFailed
 from rookery.config import layout, steps
 from rookery.config.project import database_path, make_state_folders
 from rookery.db import commits
-from rookery.db.copies import check_whole, copy_to, open_copy, read_schema, replace_content
+from rookery.db.copies import (
+    check_tables,
+    check_whole,
+    copy_to,
+    keep_journal,
+    open_copy,
+    read_schema,
+    replace_content,
+    version_of,
+)
 from rookery.db.migrate import SCHEMA_VERSION, remove
-from rookery.events.store import last_seq, publish
+from rookery.events.store import publish
 from rookery.merge import store as merges
 from rookery.merge.model import LANDED
 from rookery.ops import store as project
 from rookery.ops.context import Context
+from rookery.ops.model import Location
 from rookery.processes import holder as holders
 from rookery.processes import locks
 from rookery.sessions import store as sessions
 from rookery.sessions.model import STOPPED
 from rookery.turns.settlement import end_session
+from rookery.upkeep import salvage
 from rookery.upkeep.model import BEFORE_MIGRATION, BEFORE_RESTORE, KINDS, Backup, Restoration
 from rookery.vcs.ref_names import AGENT_BRANCHES
 from rookery.worktrees.service import open_repository
@@ -77,16 +89,21 @@ def find_backup(root: str, name: str) -> Backup:
 
 def restore(ctx: Context, name: str, agree: Callable[[Restoration], bool]) -> Restoration:
     """Give the database the content of a backup, if that is agreed to. What it was is kept as a backup."""
-    chosen = find_backup(ctx.root, name)
+    root = salvage.root_of(ctx)
+    chosen = find_backup(root, name)
     _check_usable(chosen)
-    check_at_rest(ctx, "a restore")
+    is_damaged = salvage.is_needed(root)
+    if not is_damaged:
+        check_at_rest(ctx, "a restore")
     if not agree(Restoration(chosen=chosen)):
         raise Refused("nothing was restored", code="declined")
+    if is_damaged:
+        return _replace_damaged(ctx, root, chosen)
     with _alone(ctx.root):
         draft = layout.path(ctx.root, layout.RESTORING)
         remove(draft)
         try:
-            stopped = _prepare(ctx, chosen, draft)
+            stopped = _prepare(ctx, root, chosen, draft, project.read_location(ctx.db))
             steps.reached("restore prepared")
             kept = _replace(ctx, draft)
         finally:
@@ -121,16 +138,34 @@ def _check_usable(backup: Backup) -> None:
     check_whole(backup.path)
 
 
-def _prepare(ctx: Context, chosen: Backup, draft: str) -> tuple[str, ...]:
+def _replace_damaged(ctx: Context, root: str, chosen: Backup) -> Restoration:
+    """Put the backup in the place of a database that is missing or damaged."""
+    draft = layout.path(root, layout.RESTORING)
+    with _alone(root):
+        remove(draft)
+        try:
+            stopped = _prepare(ctx, root, chosen, draft, None)
+            keep_journal(draft)
+            steps.reached("restore prepared")
+            damaged = salvage.put_in_place(root, draft, f"damaged-{_digits(stamp(ctx.clock()))}")
+        finally:
+            remove(draft)
+        steps.reached("restored")
+    with closing(open_copy(database_path(root))) as db:
+        restored = Restoration(chosen=chosen, is_done=True, damaged=damaged, stopped=stopped)
+        return _compare(Context.at(root, db), restored)
+
+
+def _prepare(ctx: Context, root: str, chosen: Backup, draft: str, here: Location | None) -> tuple[str, ...]:
     """Make of the backup what the database will be: at the newest schema, at this place, with no agent alive."""
     try:
         shutil.copyfile(chosen.path, draft)
         os.chmod(draft, 0o600)
     except OSError as error:
         raise StorageFailed(f"{draft} cannot be written: {error.strerror}", hint="make room on the disk") from error
-    here = project.read_location(ctx.db)
     with closing(open_copy(draft)) as db:
-        inside = Context.at(ctx.root, db, ctx.config, ctx.clock)
+        check_tables(db, f"{draft}-fresh")
+        inside, actor = Context.at(root, db, ctx.config, ctx.clock), ctx.actor
         stopped = []
         for session in sessions.sessions(db, alive=True):
             end_session(inside, session.id, STOPPED, _REASON, tell_parent=False)
@@ -139,7 +174,7 @@ def _prepare(ctx: Context, chosen: Backup, draft: str) -> tuple[str, ...]:
             if here is not None:
                 project.write_location(db, here)
             data = {"backup": chosen.name, "made_at": chosen.at, "stopped": stopped}
-            publish(db, "project.restored", "project", data, actor=ctx.actor, at=ctx.now())
+            publish(db, "project.restored", "project", data, actor=actor, at=ctx.now())
     return tuple(stopped)
 
 
@@ -147,18 +182,20 @@ def _replace(ctx: Context, draft: str) -> Backup:
     """Keep what the database is, and replace its content."""
     for _ in range(_TRIES):
         check_at_rest(ctx, "a restore")
-        seen = last_seq(ctx.db)
+        seen = version_of(ctx.db)
         path = _copy(ctx, BEFORE_RESTORE)
         steps.reached("restore kept")
-        if last_seq(ctx.db) == seen:  # else what was written meanwhile is not in the copy
-            break
+        check_at_rest(ctx, "a restore")
+        # What was written since the copy began is not in it.
+        if replace_content(database_path(ctx.root), draft, partial(_is_still, ctx, seen)):
+            commits.announce(ctx.db.path)
+            return _existing(path)
         remove(path)
-    else:
-        raise InvalidState("other processes write all the time", hint="try again when they are done")
-    check_at_rest(ctx, "a restore")
-    replace_content(database_path(ctx.root), draft)
-    commits.announce(ctx.db.path)
-    return _existing(path)
+    raise InvalidState("other processes write all the time", hint="try again when they are done")
+
+
+def _is_still(ctx: Context, version: int) -> bool:
+    return version_of(ctx.db) == version
 
 
 def _compare(ctx: Context, done: Restoration) -> Restoration:

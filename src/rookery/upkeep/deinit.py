@@ -16,7 +16,7 @@ from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState, NotInitialised, Refused, StorageFailed
 from rookery.base.text import plural
 from rookery.config import layout, steps
-from rookery.config.project import database_path, find_repository
+from rookery.config.project import database_path
 from rookery.db.copies import copy_to
 from rookery.db.migrate import remove as remove_database
 from rookery.hooks import settings as session_hooks
@@ -24,15 +24,16 @@ from rookery.merge.merger import Merger
 from rookery.merge.person import service as conflicts
 from rookery.merge.person import store as open_conflicts
 from rookery.ops.context import Context
-from rookery.processes import locks
 from rookery.sessions import store as sessions
 from rookery.turns.stop import stop
+from rookery.upkeep import salvage
 from rookery.upkeep.backups import check_at_rest
 from rookery.upkeep.model import Removal
-from rookery.vcs.folders import delete_tree, tree_size
+from rookery.vcs.folders import delete_tree, is_below, tree_size
 from rookery.vcs.ref_names import AGENT_BRANCHES
 from rookery.vcs.tracked import tracked_files
 from rookery.worktrees.cleaning import KEPT, Cleaner
+from rookery.worktrees.place import elsewhere, remove_empty
 from rookery.worktrees.removal import Remover
 
 _PATIENCE = 20.0
@@ -51,13 +52,7 @@ class Deinit:
     @cached_property
     def root(self) -> str:
         """The project's root; of one whose removal was cut off, that of its repository."""
-        try:
-            return self.ctx.root
-        except NotInitialised:
-            root = find_repository(self.ctx.cwd)
-            if root is None or not os.path.isdir(layout.path(root, layout.RUN)):
-                raise
-            return root
+        return salvage.root_of(self.ctx)
 
     @cached_property
     def has_database(self) -> bool:
@@ -135,24 +130,29 @@ class Deinit:
         check_at_rest(self.ctx, "removing the project")
 
     def _worktrees(self) -> tuple[str, ...]:
+        others = elsewhere(self.ctx) if self.has_database else []
+        return tuple(sorted([*self._in_state(), *map(os.path.basename, others)]))
+
+    def _in_state(self) -> list[str]:
         folder = layout.path(self.root, layout.WORKTREES)
-        return tuple(sorted(os.listdir(folder))) if os.path.isdir(folder) else ()
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
     def _remove_worktrees(self) -> None:
         """Remove all of them, what is not committed saved first; raises InvalidState if one has to stay."""
         with suppress(NotInitialised):
             cleaned = Cleaner(self.ctx, force=True, actor=self.ctx.actor).clean(everything=True)
-            kept = [f"{worktree.agent}: {worktree.reason}" for worktree in cleaned if worktree.verdict == KEPT]
-            if kept or self._worktrees():
-                names = "; ".join(kept) or ", ".join(self._worktrees())
+            state = layout.path(os.path.realpath(self.root))  # what stays elsewhere is a worktree of git's own
+            stay = [worktree for worktree in cleaned if worktree.verdict == KEPT and is_below(worktree.path, state)]
+            kept = [f"{worktree.agent}: {worktree.reason}" for worktree in stay]
+            if kept or self._in_state():
+                names = "; ".join(kept) or ", ".join(self._in_state())
                 raise InvalidState(f"worktrees that must stay are in the project: {names}", hint="`rook worktree list`")
+            remove_empty(self.ctx)
 
     def _remove_rest(self, committed: set[str]) -> None:
         """Remove the files, once the daemon and the loop, which write some at their end, have ended."""
+        salvage.wait_for_daemon(self.root)
         deadline = time.monotonic() + _PATIENCE
-        holders = [layout.path(self.root, name) for name in (layout.DAEMON_LOCK, layout.LOOP_LOCK)]
-        while any(map(locks.is_locked, holders)) and time.monotonic() < deadline:
-            calls.sleep(_PAUSE)
         while True:
             with suppress(StorageFailed):  # a process has written a file at its end
                 self._delete(committed)

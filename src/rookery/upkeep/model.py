@@ -40,6 +40,8 @@ class Restoration(Record):
     is_done: bool = False
     kept: Backup | None = None
     """What the database was before: restoring that undoes it."""
+    damaged: str = ""
+    """The folder with the files of a database that was damaged."""
     stopped: tuple[str, ...] = ()
     """Agents that were alive in the backup: their sessions are over now."""
     unknown_branches: tuple[str, ...] = ()
@@ -64,6 +66,8 @@ class Part(Record):
     why_kept: str = ""
     done: bool = False
     """True if it was removed."""
+    notes: tuple[str, ...] = ()
+    """What was saved, and what is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,6 @@ class Cleanup(Record):
     is_done: bool = False
     is_plan: bool = False
     """True if parts were named, and nothing was done yet."""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

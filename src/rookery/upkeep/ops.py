@@ -9,7 +9,7 @@ from rookery.base.clock import parse_duration
 from rookery.base.errors import InvalidInput, Refused, UsageError
 from rookery.ops.context import Context
 from rookery.ops.operation import FILE, NOTHING, PROCESS, Doc, op
-from rookery.upkeep import backups
+from rookery.upkeep import backups, salvage
 from rookery.upkeep.deinit import Deinit
 from rookery.upkeep.model import MANUAL, Backup, Cleanup, Part, Removal, Restoration
 from rookery.upkeep.parts import PARTS, Sweeper
@@ -36,12 +36,14 @@ def restore(
 ) -> Restoration:
     """List the backups, or restore the database from one of them.
 
-    The current content is kept as a backup, so a restore can be undone by another one. No agent may be alive. Branches
-    and worktrees stay as they are; what disagrees with them afterwards is listed.
+    The current content is kept as a backup, so a restore can be undone by another one; the files of a damaged database
+    are moved away. No agent may be alive. Branches and worktrees stay as they are; what disagrees with them afterwards
+    is listed.
     """
+    root = salvage.root_of(ctx)
     if backup is None:
-        return Restoration(tuple(backups.list_backups(ctx.root)))
-    chosen = backups.find_backup(ctx.root, backup)
+        return Restoration(tuple(backups.list_backups(root)))
+    chosen = backups.find_backup(root, backup)
     _check_can_ask(ctx, yes, f"rook restore {chosen.name} --yes")
     question = "Replace all tasks, mail and sessions by this backup?"
     return backups.restore(ctx, chosen.name, lambda plan: yes or ctx.confirm(plan, question))

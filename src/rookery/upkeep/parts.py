@@ -15,6 +15,7 @@ from functools import cached_property
 from rookery.base.clock import stamp
 from rookery.base.errors import Refused
 from rookery.base.ids import TASK, is_id
+from rookery.base.text import plural
 from rookery.config import layout, steps
 from rookery.costs import store as costs
 from rookery.events.telemetry import Telemetry
@@ -28,7 +29,7 @@ from rookery.tasks.cleanup_ops import cleanup
 from rookery.upkeep.model import Part
 from rookery.vcs.folders import delete_tree, tree_size
 from rookery.vcs.ref_names import AGENT_BRANCHES
-from rookery.worktrees.cleaning import KEPT, Cleaner
+from rookery.worktrees.cleaning import KEPT, Cleaned, Cleaner
 from rookery.worktrees.service import open_repository
 
 _SESSION_LOGS = (layout.SESSION_LOG, layout.SESSION_EVENTS, layout.SESSION_RUNNER_LOG)
@@ -183,7 +184,19 @@ def _worktrees(sweeper: Sweeper, remove: bool) -> Part:
     size = 0 if remove else sum(tree_size(worktree.path) for worktree in cleaned if os.path.isdir(worktree.path))
     reasons = "; ".join(dict.fromkeys(f"{worktree.agent}: {worktree.reason}" for worktree in kept))
     what = "worktrees of ended agents; what is not committed is saved"
-    return Part("worktrees", what, len(cleaned) - len(kept), size, len(kept), reasons)
+    notes = tuple(note for worktree in cleaned for note in _about(worktree, remove))
+    return Part("worktrees", what, len(cleaned) - len(kept), size, len(kept), reasons, notes=notes)
+
+
+def _about(worktree: Cleaned, is_removed: bool) -> Iterator[str]:
+    """What of a worktree was saved, and what is not."""
+    if worktree.ignored:
+        files = plural(worktree.ignored, "ignored file")
+        verb = "deleted unsaved" if is_removed else "will not be saved"
+        hint = "" if is_removed else f"; `rook worktree clean {worktree.agent} --ignored` saves them"
+        yield f"{worktree.agent}: {files} {verb}{hint}"
+    if worktree.restore_with:
+        yield f"{worktree.agent}: what was not committed is saved; `{worktree.restore_with}` brings it back"
 
 
 def _branches(sweeper: Sweeper, remove: bool) -> Part:

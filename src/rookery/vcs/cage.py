@@ -1,9 +1,10 @@
 """Git in a worktree that a sandboxed agent writes runs in a cage: it can do no more there than the agent itself.
 
 Such a worktree may hold anything: a repository inside it whose settings name programs, a link in the place of a file
-that git writes. `sandbox/wrap.py` writes the words that go before git to `.rookery/run/cages/<worktree>.json`. They
-hold for the worktree and everything in it. A command that neither reads the files nor writes to what the agent could
-have replaced runs without them.
+that git writes. `sandbox/wrap.py` writes the words that go before git to `.rookery/run/cages/<worktree>.json`, or for a
+worktree outside of `.rookery` to a folder beside it, which the agent does not see. They hold for the worktree and
+everything in it. A command that neither reads the files nor writes to what the agent could have replaced runs without
+them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from dataclasses import dataclass
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
 from rookery.config import layout
-from rookery.config.project import make_state_folders
+from rookery.config.project import make_state_folders, upward
 from rookery.vcs.folders import read_text, relocated
 
-_WORKTREES = layout.path(os.sep, layout.WORKTREES, "")
+_WORKTREES = layout.path(os.sep, layout.WORKTREES)
+_BESIDE = ".rookery-cages"
 
 # They read refs and objects, or write a ref by name, with settings that the agent cannot change.
 _HARMLESS = frozenset(
@@ -55,44 +57,54 @@ class Cage(Record):
 
 def find(folder: str) -> Cage | None:
     """The cage in which git must run in a folder, if any."""
-    root, _, rest = folder.partition(_WORKTREES)
-    name = rest.partition(os.sep)[0]
-    if not name:
-        return None
-    try:
-        with open(_path(root, name), encoding="utf-8") as file:
-            data = json.load(file)  # an empty or broken file must not let git run without its cage
-    except FileNotFoundError:
-        return None
-    return Cage(f"{root}{_WORKTREES}{name}", tuple(data["words"]), data["common"])
+    # From the top: what an agent puts into its worktree lies below the worktree's own.
+    for worktree in reversed(upward(folder)[:-1]):
+        try:
+            if os.stat(_path(worktree)).st_uid != os.geteuid():
+                continue  # another user's, in a folder such as /tmp
+            with open(_path(worktree), encoding="utf-8") as file:
+                data = json.load(file)  # an empty or broken file must not let git run without its cage
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        return Cage(worktree, tuple(data["words"]), data["common"])
+    return None
 
 
-def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
-    """Let git in the worktree of that name run so from now on."""
-    path = _path(root, name)
+def keep(worktree: str, words: Sequence[str], common: str) -> None:
+    """Let git in a worktree run so from now on."""
+    path = _path(worktree)
     make_state_folders(os.path.dirname(path))
     write_whole(path, json.dumps({"words": list(words), "common": common}))
 
 
-def relocate(root: str, old: str) -> None:
-    """The project was copied or moved: its cages name the new root instead of the old one."""
-    folder = os.path.dirname(_path(root, ""))
-    for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        data = json.loads(read_text(os.path.join(folder, entry)))
+def relocate(root: str, old: str, elsewhere: Sequence[str] = ()) -> None:
+    """The project was copied or moved: its cages, also those of worktrees elsewhere, name the new root."""
+    folder = layout.path(root, layout.CAGES)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for worktree in (*(layout.path(root, layout.WORKTREES, name.removesuffix(".json")) for name in names), *elsewhere):
+        if not os.path.exists(_path(worktree)):
+            continue
+        data = json.loads(read_text(_path(worktree)))
         words = [relocated(word, root, old) or word for word in data["words"]]
-        keep(root, entry.removesuffix(".json"), words, relocated(data["common"], root, old) or data["common"])
+        keep(worktree, words, relocated(data["common"], root, old) or data["common"])
 
 
 def forget(folder: str) -> None:
     """The worktree is gone."""
-    root, _, name = folder.partition(_WORKTREES)
-    if name and os.sep not in name:
-        with suppress(FileNotFoundError):
-            os.unlink(_path(root, name))
+    path = _path(folder)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path)
+    if os.path.basename(os.path.dirname(path)) == _BESIDE:
+        with suppress(OSError):
+            os.rmdir(os.path.dirname(path))
 
 
-def _path(root: str, name: str) -> str:
-    return layout.path(root, layout.CAGES, f"{name}.json")
+def _path(worktree: str) -> str:
+    """Where the words for a worktree are: out of reach of its agent."""
+    parent, name = os.path.split(worktree)
+    root = parent.removesuffix(_WORKTREES)
+    folder = os.path.join(parent, _BESIDE) if root == parent else layout.path(root, layout.CAGES)
+    return os.path.join(folder, f"{name}.json")
 
 
 def _command(args: Sequence[str]) -> str:

@@ -10,16 +10,17 @@ from functools import partial
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import InvalidState, ProgramFailed, RookError
 from rookery.base.text import plural
-from rookery.config import layout
 from rookery.config.environ import child_environ, now, read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
+from rookery.vcs.folders import read_line
 from rookery.vcs.git import locks as git_locks
-from rookery.vcs.git.pointers import store_folder
+from rookery.vcs.git.pointers import linked_worktrees, store_folder
 from rookery.vcs.git.repository import GitStore, git_version
 from rookery.vcs.jj.program import jj_version
 from rookery.vcs.model import EMAIL, JJ, NAME
+from rookery.vcs.ref_names import AGENT_BRANCHES
 
 CATEGORY = "vcs"
 OLD_LOCK = 600.0
@@ -110,10 +111,10 @@ def check_contents(place: Place) -> Iterator[Finding]:
         stored = (store.ask("ls-files", "-z", "--", ":(attr:filter=lfs)") or "").split("\0")[:-1]
     except ProgramFailed:
         return  # git's own check says so
-    folder = layout.path(place.root, layout.WORKTREES)
-    worktrees = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in worktrees:
-        tree = os.path.join(folder, name)
+    agents = f"ref: refs/heads/{AGENT_BRANCHES}"
+    linked = linked_worktrees(os.path.realpath(store.common)).items()
+    for tree in sorted(tree for own, tree in linked if read_line(os.path.join(own, "HEAD")).startswith(agents)):
+        name = os.path.basename(tree)
         empty = [path for path in submodules if os.path.isdir(tree) and not _has_files(os.path.join(tree, path))]
         if empty:
             message = f"{name}'s worktree lacks the files of the submodule{'s' * (len(empty) > 1)} {', '.join(empty)}"

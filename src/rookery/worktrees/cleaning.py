@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 from rookery.base.text import plural
-from rookery.config import layout, steps
+from rookery.config import steps
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, RESERVED, NoSuchAgent, Session, last_by
@@ -26,6 +26,7 @@ from rookery.vcs.git.unfinished import is_unfinished
 from rookery.vcs.model import GIT, RefMoved
 from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.place import agents_on_disk, default_folder
 from rookery.worktrees.removal import Remover, alone
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.store import pending
@@ -126,16 +127,21 @@ def _find_worktrees(remover: Remover) -> list[Worktree]:
     ctx = remover.ctx
     last = last_by("agent", store.sessions(ctx.db))
     registered, branches = remover.vcs.checkouts(), remover.vcs.branches(AGENT_BRANCHES)
-    parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
-    on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
-    folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
-    folders |= {os.path.basename(cleaning.path) for cleaning in pending(ctx.db)}
+    parent = default_folder(ctx.root)
+    on_disk = os.listdir(parent) if os.path.isdir(parent) else []
+    names = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
+    begun = {cleaning.path for cleaning in pending(ctx.db)}
+    # A session's own record goes first: its worktree may be elsewhere.
+    paths = {name: os.path.join(parent, name) for name in names}
+    paths |= {os.path.basename(path): path for path in begun}
+    paths |= {name: session.worktree for name, session in last.items()}
     result = []
-    for name in sorted(folders | set(last)):
-        path, session = os.path.join(parent, name), last.get(name)
+    for name, path in sorted(paths.items()):
+        session = last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
+        is_there = os.path.lexists(path) or os.path.lexists(aside_of(path)) or path in begun or path in registered
         is_left = branch in branches and branch not in registered.values()
-        if name in folders or path in registered or (is_left and remover.landed_tip(branch, session) is not None):
+        if is_there or (is_left and remover.landed_tip(branch, session) is not None):
             result.append(Worktree(name, path, branch, session))
     return result
 
@@ -176,15 +182,22 @@ class Cleaner(Remover):
 
     def _discard_unfinished(self) -> None:
         """Remove halves of worktrees, whose making was killed: git would take what is missing in them for deleted."""
-        parent = layout.path(os.path.realpath(self.ctx.root), layout.WORKTREES)
-        for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
-            session = store.latest(self.ctx.db, name)
-            if session is None or session.is_alive:
+        for name in agents_on_disk(self.ctx):
+            if self._unfinished(name) is None:
                 continue
-            if session.step == RESERVED or is_unfinished(os.path.join(parent, name)):
+            with alone(self.ctx.root):
+                session = self._unfinished(name)  # again: it may have been resumed
                 # With files in it that no checkout wrote, it is saved and removed like a whole one.
-                with alone(self.ctx.root), suppress(InvalidState):
-                    worktrees.discard_unfinished(self.ctx, session)
+                with suppress(InvalidState):
+                    if session is not None:
+                        worktrees.discard_unfinished(self.ctx, session)
+
+    def _unfinished(self, name: str) -> Session | None:
+        """The last session of an agent, if it has ended and the making of its worktree was killed."""
+        session = store.latest(self.ctx.db, name)
+        if session is None or session.is_alive:
+            return None
+        return session if session.step == RESERVED or is_unfinished(session.worktree) else None
 
     def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""
@@ -234,8 +247,10 @@ class Cleaner(Remover):
         return is_there or path in self.vcs.checkouts()
 
     def _why_kept(self, worktree: Worktree, state: WorktreeState) -> str:
-        if worktree.session is not None and worktree.session.is_alive:
-            return f"{worktree.agent} is {worktree.session.state}"
+        # Read again: it may have been resumed while other worktrees were cleaned.
+        session = store.living(self.ctx.db, worktree.agent)
+        if session is not None:
+            return f"{worktree.agent} is {session.state}"
         if state.lock is not None:
             return f"it is locked: {state.lock}" if state.lock else "it is locked"
         if state.is_broken:

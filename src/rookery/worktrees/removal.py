@@ -62,11 +62,15 @@ class Remover:
     def remove(self, path: str, agent: str, branch: str, *, rescue: str | None, actor: str) -> bool:
         """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
 
-        Under `alone`. If it raises before the folder has left its place, everything is as it was.
+        Under `alone`. Refused if the agent is alive: from then on its reopening waits for `alone`, so that none is at
+        work in what goes. If it raises before the folder has left its place, everything is as it was.
         """
         ctx = self.ctx
         cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), ctx.now())
         with ctx.db.write() as db:
+            session = sessions.living(db, agent)
+            if session is not None:
+                raise InvalidState(f"{agent} is {session.state}", hint=f"`rook stop {agent}` first")
             store.insert(db, cleaning)
         steps.reached("cleaning noted")
         try:

@@ -19,6 +19,7 @@ from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.place import make_parent
 from rookery.worktrees.removal import alone
 
 
@@ -31,8 +32,8 @@ def check_branch(ctx: Context, session: Session) -> None:
 
 def reopen(ctx: Context, session: Session) -> None:
     """The worktree of a session on its branch: as it was left, or made again."""
-    path, vcs = worktrees.path_of(ctx.root, session.agent), worktrees.open_repository(ctx)
-    worktrees.make_parent(ctx.root, path)
+    path, vcs = session.worktree, worktrees.open_repository(ctx)
+    make_parent(ctx.root, path)
     with alone(ctx.root):  # a cleaning that has begun ends first, and no other begins: the agent is alive
         if os.path.lexists(path) and session.settings.is_new:
             raise InvalidState(f"{path} has appeared just now", hint="`rook worktree list` shows what it is")
@@ -42,7 +43,9 @@ def reopen(ctx: Context, session: Session) -> None:
             with marked_children(SLING, session.id):
                 vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
-    worktrees.check(path, ctx.config.vcs, branch=session.branch)
+    here = worktrees.check(path, ctx.config.vcs, branch=session.branch)
+    if not worktrees.is_same_repository(here, vcs):  # the project is a copy, and this one is the original's
+        raise worktrees.WrongWorktree(f"{path} belongs to another repository", hint="resume the agent in its project")
 
 
 def restore_uncommitted(ctx: Context, session: Session, earlier: Session) -> str:

@@ -1,6 +1,6 @@
 """An agent's worktree: created on a branch of its own, inspected, and removed again if nothing was done in it.
 
-It lies in `.rookery/worktrees/<agent>`. Its state is compared with what it should be, because an agent in a wrong
+Where it lies is said by `worktrees/place.py`. Its state is compared with what it should be, because an agent in a wrong
 folder or on a wrong branch does harm that no one notices.
 """
 
@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
-from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
+from rookery.base.errors import InvalidState, NoRepository, Refused
 from rookery.base.record import Record
 from rookery.base.text import plural
-from rookery.config import layout, steps
+from rookery.config import steps
 from rookery.config.model import VcsConfig
-from rookery.config.project import make_state_folders
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
@@ -28,6 +27,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.model import RefMoved, ignore_line
 from rookery.worktrees import provision
+from rookery.worktrees.place import make_parent
 
 
 class WrongWorktree(InvalidState):
@@ -73,18 +73,6 @@ class WorktreeState(Record):
         return not self.uncommitted and not self.untracked and self.step is None
 
 
-def path_of(root: str, agent: str) -> str:
-    """The folder of an agent's worktree."""
-    return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
-
-
-def agents_on_disk(ctx: Context) -> list[str]:
-    """The agents that have a folder for their worktree, whatever is in it."""
-    parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
-    names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
-    return [name for name in names if "." not in name]  # others are being removed, or hold a conflict to be resolved
-
-
 def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
     return ctx.repository()
@@ -92,8 +80,8 @@ def open_repository(ctx: Context) -> Vcs:
 
 def create(ctx: Context, session: Session) -> None:
     """Make the session's branch at its base, and a worktree on it; there already, untouched, is fine."""
-    path = path_of(ctx.root, session.agent)
-    vcs = open_repository(ctx)
+    check_new_name(session.agent)
+    path, vcs = session.worktree, open_repository(ctx)
     make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
     _check_unused(ctx, vcs, session)
@@ -148,7 +136,7 @@ def discard_unfinished(ctx: Context, session: Session) -> None:
     end_tree(None, (SLING, session.id), 0)
     # Its creation was not finished, and no folder was there before.
     is_new = session.step == RESERVED and session.settings.is_new
-    open_repository(ctx).discard_unfinished(path_of(ctx.root, session.agent), session.branch, is_new=is_new)
+    open_repository(ctx).discard_unfinished(session.worktree, session.branch, is_new=is_new)
 
 
 def undo(ctx: Context, session: Session) -> str:
@@ -160,7 +148,7 @@ def undo(ctx: Context, session: Session) -> str:
     if is_resumed and not session.settings.is_new:
         return ""
     vcs = open_repository(ctx)
-    path, branch = path_of(ctx.root, session.agent), session.branch
+    path, branch = session.worktree, session.branch
     try:
         discard_unfinished(ctx, session)
     except InvalidState as error:
@@ -208,7 +196,7 @@ def inspect(
         return state.replace(is_missing=True)
     try:
         here = open_vcs(path, ctx.config.vcs)
-        if here.root != os.path.realpath(path) or not _is_same_repository(here, vcs):
+        if here.root != os.path.realpath(path) or not is_same_repository(here, vcs):
             return state.replace(is_broken=True)
         contents = here.contents()
     except NoRepository:
@@ -227,7 +215,7 @@ def inspect(
     )
 
 
-def _is_same_repository(here: Vcs, vcs: Vcs) -> bool:
+def is_same_repository(here: Vcs, vcs: Vcs) -> bool:
     """True if two checkouts have one repository; one of git's may lie beside the workspaces of jj, on its git store."""
     if here.kind == vcs.kind:
         return here.main_root() == vcs.main_root()
@@ -243,17 +231,6 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
     open_vcs(worktree, settings).exclude([ignore_line(name)])
     os.makedirs(os.path.dirname(target), exist_ok=True)
     write_whole(target, text)
-
-
-def make_parent(root: str, path: str) -> None:
-    """Make the folder around a worktree; one that leads out of the project is refused."""
-    parent = os.path.dirname(path)
-    try:
-        make_state_folders(parent)
-    except OSError as error:
-        raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what blocks it") from error
-    if os.path.realpath(parent) != parent and not os.path.realpath(parent).startswith(os.path.realpath(root) + os.sep):
-        raise Refused(f"{parent} leads out of the project", hint="remove the link")
 
 
 def _why_kept(state: WorktreeState) -> str:

@@ -18,6 +18,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.place import make_parent
 from rookery.worktrees.removal import alone
 
 
@@ -91,11 +92,11 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     commit = vcs.saved_refs(name).get(name)
     if commit is None:
         raise NotFound(f"{agent} has no snapshot of turn {turn}", hint=f"`rook worktree snapshots {agent}` lists them")
-    path = worktrees.path_of(project.root, agent)
+    path = session.worktree
     with alone(project.root):  # one that is just being made looks as if it were left unfinished
         is_missing = not os.path.lexists(path)
         if is_missing:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_parent(project.root, path)
             if vcs.branch_tip(session.branch) is None:
                 vcs.create_branch(session.branch, session.start_commit)
             with marked_children(SLING, session.id):

@@ -36,6 +36,8 @@ def restoration(result: Restoration, _values: dict[str, Any]) -> Iterator[Block]
     yield Paragraph([line("restored ", (result.chosen.name, "id"))])
     if result.kept is not None:
         yield Paragraph([line("undo it: ", (f"rook restore {result.kept.name}", "bold"))])
+    if result.damaged:
+        yield text(f"the damaged files are in {result.damaged}", "note")
     if result.stopped:
         yield text(f"ended, because they were alive in the backup: {', '.join(result.stopped)}", "note")
     for names, what in (
@@ -78,6 +80,7 @@ def cleanup(result: Cleanup, _values: dict[str, Any]) -> Iterator[Block]:
         if part.why_kept:
             kept = f"{part.kept} stay: " if part.kept else ""
             yield text(f"{part.name}: {kept}{one_line(part.why_kept)}", "note")
+        yield from (text(note, "note") for note in part.notes)
     if not result.is_plan and not result.is_done:
         yield text("Nothing was removed. Name parts to remove them: `rook clean --logs --mail`, or `rook clean --all`.")
 

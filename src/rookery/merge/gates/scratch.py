@@ -28,6 +28,7 @@ from rookery.sandbox.probe import probe
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.model import GIT
+from rookery.worktrees.place import elsewhere
 from rookery.worktrees.provision import provision
 
 
@@ -97,6 +98,8 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     linked = [os.path.join(root, os.path.normpath(path.removesuffix("?"))) for path in merger.ctx.config.provision.link]
     words = [bubblewrap.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
     words += [word for path in dict.fromkeys((root, store)) for word in ("--ro-bind", path, path)]
+    others = dict.fromkeys(os.path.dirname(path) for path in elsewhere(merger.ctx))
+    words += [word for path in others for word in ("--ro-bind-try", path, path)]
     words += [word for path in (*linked, os.path.realpath(top)) for word in ("--bind-try", path, path)]
     return (*words, "--")
 
