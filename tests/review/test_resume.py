@@ -88,6 +88,19 @@ def test_a_worktree_that_is_gone_is_made_again_with_what_was_not_committed(den: 
     assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "second"
 
 
+def test_an_agent_that_committed_nothing_goes_on_with_what_a_cleaning_saved(den: Den) -> None:
+    steps = [{"edit": {"path": "loose.txt", "text": "loose\n"}}, {"wait": "mail"}, {"commit": "Work"}, DONE]
+    task = den.task("Write", steps)
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "waiting")
+    assert den.rook("stop", "bee", "--clean").status == 0
+    assert den.rook("worktree", "clean", "--all").status == 0
+    assert not (den.folder / ".rookery/worktrees/bee").exists()
+    assert den.rook.json("resume", "bee").data["restored"].startswith("refs/rookery/rescue/bee/")
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:loose.txt") == "loose"
+
+
 def test_it_is_told_how_its_last_session_ended_and_what_is_asked(den: Den) -> None:
     stopped(den, *FIRST)
     resumed = den.rook.json("resume", "bee", "mind the `gap`").data

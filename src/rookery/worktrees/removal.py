@@ -26,7 +26,7 @@ from rookery.sessions.model import Session
 from rookery.vcs.backend import Vcs
 from rookery.vcs.folders import delete_aside
 from rookery.vcs.model import RefMoved
-from rookery.vcs.ref_names import UNDONE_WORK, undone_name
+from rookery.vcs.ref_names import RESCUE, UNDONE_WORK, undone_name
 from rookery.worktrees import store
 from rookery.worktrees.service import open_repository
 from rookery.worktrees.store import Cleaning
@@ -116,8 +116,16 @@ class Remover:
             return None
         if session is not None and undone_name(session.branch) in self.vcs.saved_refs(UNDONE_WORK):
             return None
+        if session is not None and tip == session.start_commit and self._is_saved_on(session.agent, tip):
+            return None  # the agent has committed nothing, and goes on from here with what was saved
         since = None if session is None else session.base_commit
         return tip if self.vcs.has_landed(tip, self.base, since=since) else None
+
+    def _is_saved_on(self, agent: str, tip: str) -> bool:
+        """True if uncommitted work of an agent on top of a commit is kept under a rescue ref."""
+        rescues = set(self.vcs.saved_refs(f"{RESCUE}{agent}/").values())
+        parents = self.vcs.merging().store.read_parents("--no-walk", *rescues) if rescues else {}
+        return any(tip in parents[commit] for commit in rescues)
 
     def delete_branch(self, branch: str, session: Session | None) -> bool:
         """Delete a branch that has landed on the base; any other stays."""
