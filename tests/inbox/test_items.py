@@ -10,6 +10,7 @@ import pytest
 
 from mail.hive import LATER, NOW, Agent, Hive
 from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.ids import handle
 from rookery.inbox import model, service, store
 from rookery.inbox import ops as inbox_ops
 from rookery.inbox.model import ACKNOWLEDGED, OPEN, SNOOZED, AmbiguousKey, Item, NoSuchItem
@@ -211,6 +212,21 @@ def test_an_agent_that_waits_for_nothing_is_shown(hive: Scene) -> None:
     assert hive.items() == []  # it has mail, which wakes it
     mail_ops.check(hive.ctx(bee))
     assert hive.kinds() == ["idle"]
+
+
+def test_an_agent_whose_task_is_cancelled_or_deleted_waits_to_be_stopped(hive: Scene) -> None:
+    task = add(hive.db, "Write the parser")
+    hive.agent("bee", task, "working")
+    assert hive.items() == []
+    hive.set("tasks", task, state="CANCELLED")
+    [item] = hive.items()
+    assert (item.kind, item.who, item.commands[:2]) == (
+        "cancelled",
+        "bee",
+        ("rook stop bee", f"rook task reopen {handle(task)}"),
+    )
+    hive.agent("wasp", "task_" + "0" * 26)
+    assert [(item.kind, "deleted" in item.why) for item in hive.items()] == [("cancelled", False), ("cancelled", True)]
 
 
 def test_an_agent_that_has_asked_a_living_one_waits_for_that(hive: Scene) -> None:

@@ -12,7 +12,7 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.inbox import model
 from rookery.inbox.model import Item, key_of, short_hash
-from rookery.inbox.store import Asked, Broken, FailedTask, GivenUp, Idle, InReview, Stuck
+from rookery.inbox.store import Asked, Broken, FailedTask, GivenUp, Idle, InReview, Stray, Stuck
 from rookery.mail.model import SYSTEM
 from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, FAILED, GATE, OUTSIDE, RESOLVING
 from rookery.merge.person.model import shown_place
@@ -31,6 +31,7 @@ class Rows(Record):
     failed: list[FailedTask]
     stuck: list[Stuck]
     idle: list[Idle]
+    stray: list[Stray]
     given_up: list[GivenUp]
     in_review: list[InReview]
 
@@ -48,6 +49,7 @@ def derive(rows: Rows, base: str = "") -> list[Item]:
         *map(_failed_task, rows.failed),
         *landings,
         *map(_idle, rows.idle),
+        *map(_stray, rows.stray),
         *map(_action, rows.given_up),
         *(_review(task, base) for task in rows.in_review if task.id not in tasks),  # its landing says more
     ]
@@ -183,6 +185,21 @@ def _idle(session: Idle) -> Item:
         why=f"{why}, and nothing will wake it",
         since=session.since,
         commands=(nudge, look, f"rook stop {session.agent}"),
+        task_id=session.task_id,
+    )
+
+
+def _stray(session: Stray) -> Item:
+    again = (f"rook task reopen {handle(session.task_id)}",) if session.title is not None else ()
+    return Item(
+        key=key_of(model.STRAY, session.id),
+        kind=model.STRAY,
+        id=session.id,
+        who=session.agent,
+        about=_line(session.title),
+        why=f"its task was {'deleted' if session.title is None else 'cancelled'}, and it has not ended",
+        since=session.since,
+        commands=(f"rook stop {session.agent}", *again, f"rook inspect {session.agent}"),
         task_id=session.task_id,
     )
 

@@ -17,13 +17,28 @@ from rookery.base.record import Record
 
 QUESTION, DECISION, ESCALATION, ERROR = "question", "decision_gate", "escalation", "error"
 """Messages to the person; their kinds are their types."""
-CRASH, FAILED, GATE, BASE, CONFLICT, LANDING, IDLE, ACTION, REVIEW = (
-    *("crash", "failed", "gate", "base", "conflict", "landing", "idle", "action", "review"),
+CRASH, FAILED, GATE, BASE, CONFLICT, LANDING, IDLE, STRAY, ACTION, REVIEW = (
+    *("crash", "failed", "gate", "base", "conflict", "landing", "idle", "cancelled", "action", "review"),
 )
 """An agent that crashed or failed; a task that an agent gave up as failed; a branch, or the base, that fails a gate; a
 conflict; a landing that something else stops; an agent that waits and has asked no one; an action that the loop has
 given up; work that was handed in."""
-KINDS = (DECISION, QUESTION, ESCALATION, ACTION, BASE, CONFLICT, GATE, LANDING, CRASH, FAILED, ERROR, IDLE, REVIEW)
+KINDS = (
+    DECISION,
+    QUESTION,
+    ESCALATION,
+    ACTION,
+    BASE,
+    CONFLICT,
+    GATE,
+    LANDING,
+    CRASH,
+    FAILED,
+    ERROR,
+    IDLE,
+    STRAY,
+    REVIEW,
+)
 """Of two that are as urgent, what stands first here holds up more."""
 
 OPEN, ACKNOWLEDGED, SNOOZED = "open", "acknowledged", "snoozed"

@@ -45,7 +45,7 @@ def look(ctx: Context, item: Item) -> Opened:
         return _message(ctx, item)
     if item.kind in _LANDINGS:
         return _landing(ctx, item)
-    if item.kind in (model.CRASH, model.IDLE):
+    if item.kind in (model.CRASH, model.IDLE, model.STRAY):
         session = sessions.session(ctx.db, item.id)
         turns = sessions.turns(ctx.db, item.id)
         text, output = session.reason or item.why, (turns[-1].last_words if turns else "") or ""

@@ -38,6 +38,7 @@ def _rows(db: Database) -> Rows:
         store.failed(db),
         store.stuck(db),
         store.idle(db),
+        store.stray(db),
         store.given_up(db),
         store.in_review(db),
     )

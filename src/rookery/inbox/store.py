@@ -109,6 +109,18 @@ class Idle(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Stray(Record):
+    """An agent whose task was cancelled or deleted, and that has not ended."""
+
+    id: str
+    agent: str
+    task_id: str
+    title: str | None
+    """None if the task was deleted."""
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class GivenUp(Record):
     """An action that the loop has given up."""
 
@@ -194,13 +206,23 @@ def idle(db: Database) -> list[Idle]:
         "LEFT JOIN turns u ON u.session_id = s.id "
         "AND u.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state = 'waiting' "
         "AND s.reason IS NULL AND s.hold IS NULL AND u.state IS NOT 'lost' "
-        "AND (t.id IS NULL OR t.state IN ('PENDING', 'IN_PROGRESS', 'NEEDS_REBASE')) "
+        "AND (s.task_id IS NULL OR t.state IN ('PENDING', 'IN_PROGRESS', 'NEEDS_REBASE')) "
         "AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = s.agent AND c.state <> 'ended') "
         f"AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND {WAKES}) "
         "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.type = 'worker_done') "
         f"AND NOT {_HANDED_OVER} AND NOT {_HAS_OPEN_QUESTION}"
     )
     return [Idle(*row) for row in rows]
+
+
+def stray(db: Database) -> list[Stray]:
+    """Agents that go on although their task is no longer there to be done. A living lead sees to its own."""
+    rows = db.all(
+        "SELECT s.id, s.agent, s.task_id, t.title, coalesce(t.updated_at, s.updated_at) FROM sessions s "
+        "LEFT JOIN tasks t ON t.id = s.task_id WHERE s.state <> 'ended' AND s.task_id IS NOT NULL "
+        f"AND (t.id IS NULL OR t.state = 'CANCELLED') AND NOT {_HAS_LEAD}"
+    )
+    return [Stray(*row) for row in rows]
 
 
 def given_up(db: Database) -> list[GivenUp]:
