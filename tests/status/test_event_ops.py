@@ -240,3 +240,22 @@ def test_events_of_a_task_a_run_and_errors(worked: tuple[Rook, str]) -> None:
     assert rook.json("events", "--source", "all", "--after", "1").error["code"] == "invalid_input"
     assert _shown(rook, "logs").count(b"\n") == 2
     assert _shown(rook, "errors").count(b"\n") == 2
+
+
+def test_a_turn_that_ended_badly_says_how(rook: Rook) -> None:
+    db = rook.open()
+    for data in (
+        {"ok": True},
+        {"ok": False, "exit_status": 3},
+        {"ok": False, "interrupted_by": "human"},
+        {"ok": False},
+    ):
+        with db.write():
+            store.publish(db, "turn.ended", "bee", data, actor="bee", at=NOW)
+    db.close()
+    shown = rook("errors").out.decode().splitlines()
+    assert [line.split("turn.ended")[1].strip() for line in shown] == [
+        "exit status 3",
+        "interrupted by human",
+        "ended without a result",
+    ]
