@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from rich.text import Text
 _WIDTH = 118
 _ROOK = str(Path(sys.executable).with_name("rook"))
 _SECONDS = 60
+_SPACED = re.compile(r'(<text [^>]*?x=")([\d.]+)(" [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)</text>')
 
 
 def main() -> None:
@@ -36,7 +38,19 @@ def main() -> None:
             _rook(shop, "deinit", "--yes", "--force")
     # Rich links a font from elsewhere; a picture in a repository should need nothing but itself.
     drawn = re.sub(r"@font-face {.*?}\s*", "", console.export_svg(title="rook"), flags=re.DOTALL)
-    Path(sys.argv[1]).write_text(drawn)
+    Path(sys.argv[1]).write_text(_SPACED.sub(_without_spaces, drawn))
+
+
+def _without_spaces(element: re.Match[str]) -> str:
+    """A text that begins at its first letter: not every program that draws pictures keeps spaces."""
+    start, x, middle, length, end, escaped = element.groups()
+    text = html.unescape(escaped)
+    plain = text.strip("\xa0")
+    if not plain:
+        return ""
+    cell = float(length) / len(text)
+    left = float(x) + cell * (len(text) - len(text.lstrip("\xa0")))
+    return f"{start}{left:g}{middle}{cell * len(plain):g}{end}{html.escape(plain)}</text>"
 
 
 def _rook(folder: Path, *words: str) -> str:
