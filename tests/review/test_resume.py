@@ -44,6 +44,13 @@ def sessions(den: Den) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def test_a_second_agent_is_no_text(den: Den) -> None:
+    stopped(den)
+    refused = den.rook.json("resume", "bee", "bee")
+    assert (refused.error["code"], "`rook resume`" in refused.error["hint"]) == ("invalid_input", True)
+    assert len(sessions(den)) == 1
+
+
 @pytest.mark.parametrize("mode", ["--headless", "--tmux"])
 def test_a_stopped_agent_goes_on_with_branch_worktree_and_conversation(den: Den, mode: str) -> None:
     loose = {"edit": {"path": "loose.txt", "text": "loose\n"}}

@@ -13,7 +13,7 @@ from rookery.mail import store as messages
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, LONG_TEXT, PROCESS, Doc, Owns, op
 from rookery.review.model import Resumed
-from rookery.review.service import Decision
+from rookery.review.service import Decision, check_is_text
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.sessions import store
 from rookery.tasks import store as tasks
@@ -43,6 +43,7 @@ def resume_agent(
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     check_text("the text", text or "")
+    check_is_text(ctx.db, "the text", text or "", "resume")
     ctx.react()  # a stop or a sling that a kill has left half done is finished first
     earlier = find_ended(ctx.db, name)
     mode = HEADLESS if headless else TMUX if tmux else ""
