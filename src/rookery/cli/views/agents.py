@@ -91,7 +91,9 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     ended = [
         line(("stopped ", "dim"), (session.agent, "title"))
         if session.outcome == STOPPED
-        else line((session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else "")
+        else line(
+            (session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else f" is {session.state}"
+        )
         for session in result.ended
     ]
     if not ended:
@@ -99,7 +101,7 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
 
 
-def held(result: Held, _values: dict[str, Any]) -> list[Block]:
+def held(result: Held, values: dict[str, Any]) -> list[Block]:
     """An agent that was paused or taken over, or goes on."""
     name = result.agent
     if result.hold is None:
@@ -107,7 +109,8 @@ def held(result: Held, _values: dict[str, Any]) -> list[Block]:
         return [Paragraph([line((name, "title"), " goes on")]), Fields(fields)]
     title = line((name, "title"), f" is {result.hold.kind}; `rook handback {name}` lets it go on")
     if result.hold.kind == PAUSED:
-        turn = f"turn {result.turn} is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        ends = f"is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        turn = f"turn {result.turn} {'was interrupted' if values.get('now') else ends}"
         return [Paragraph([title]), *([text(turn, "dim")] if result.turn is not None else [])]
     fields = {"worktree": result.worktree, "branch": result.branch, "terminal": " ".join(result.command)}
     return [Paragraph([title]), Fields(fields)]
