@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from rookery.agents.resume import Resumption, find_ended, resume
+from rookery.agents.resume import Resumption, find_ended, find_unfinished, resume
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import handle
 from rookery.base.text import check_text
@@ -71,4 +71,5 @@ def describe(ctx: Context, session_id: str, earlier_id: str) -> Resumed:
     session, earlier = store.session(ctx.db, session_id), store.session(ctx.db, earlier_id)
     settings = session.settings
     has_conversation = earlier.runtime_session is not None
-    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation)
+    workers = tuple(worker.agent for worker in find_unfinished(ctx.db, earlier))
+    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation, workers)
