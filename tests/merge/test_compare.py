@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,19 @@ def test_what_cannot_be_kept_is_refused(repo: Path) -> None:
     den.sling(task, "--name", "ant")
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "task_taken"
     assert den.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
+
+
+def test_the_hint_of_a_task_in_review_leads_to_a_second_attempt_beside_it(repo: Path) -> None:
+    den = Den(repo)
+    task = den.task("Work", [{"wait": "mail"}])
+    attempt(den, task, "bee", "one\n")
+    den.rook("compare", task, "--keep", "bee")
+    hint = den.rook.json("sling", task).error["hint"].partition("second attempt")[2]
+    commands = re.findall("`rook ([^`]+)`", hint)
+    assert len(commands) == 3
+    for command in commands:
+        assert den.rook(*command.split()).status == 0
+    (first, second) = den.rook.json("compare", task).data["attempts"]
+    assert (first["agent"], first["commits"], second["is_current"]) == ("bee", 1, True)
+    den.rook("stop", second["agent"])
+    assert den.rook.json("compare", task, "--keep", "bee").data["state"] == "PENDING_REVIEW"
