@@ -52,8 +52,11 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert git(repo, "show", "main:README.md") == "one\ntwo"
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
     assert git(repo, "branch", "--list", f"rook/wasp/{handle(task)}")
-    conflicts = [one["conflicts"] for one in den.rook.json("compare", task).data["attempts"]]
-    assert conflicts[1] == ["README.md"]
+    landed, other = den.rook.json("compare", task).data["attempts"]
+    assert not git(repo, "branch", "--list", f"rook/bee/{handle(task)}")
+    assert [landed[key] for key in ("has_landed", "commits", "files", "added", "conflicts")] == [True, 1, 1, 2, []]
+    assert (other["has_landed"], other["conflicts"]) == (False, ["README.md"])
+    assert b" landed " in den.rook("compare", task).out
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
 
 

@@ -14,7 +14,7 @@ from rookery.base.ids import with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
-from rookery.merge.compare.service import Comparison
+from rookery.merge.compare.service import ComparedAttempt, Comparison
 from rookery.overview.metrics import Metric, Metrics, Summary
 from rookery.overview.service import Overview
 from rookery.sessions.model import (
@@ -345,6 +345,12 @@ def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
     return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]
 
 
+def _merge_state(attempt: ComparedAttempt) -> str:
+    if attempt.has_landed:
+        return "landed"
+    return "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean"
+
+
 def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     """The attempts at a task side by side; the one whose branch is the task's is marked."""
     rows = [
@@ -353,7 +359,7 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
             in_words(attempt.state),
             attempt.commits,
             f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
-            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
+            _merge_state(attempt),
             "; ".join(attempt.gates) or "-",
             f"${attempt.dollars:.2f}",
             attempt.turns,
