@@ -57,6 +57,9 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert [landed[key] for key in ("has_landed", "commits", "files", "added", "conflicts")] == [True, 1, 1, 2, []]
     assert (other["has_landed"], other["conflicts"]) == (False, ["README.md"])
     assert b" landed " in den.rook("compare", task).out
+    landing = [row for row in den.rook("prime").out.decode().splitlines() if "merge landed" in row]
+    assert len(landing) == 1
+    assert not landing[0].endswith(": landed")
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
 
 
