@@ -264,7 +264,7 @@ def test_one_that_is_paused_is_handed_back(den: Den) -> None:
 
 
 def test_a_resumed_lead_hears_of_its_agents_that_ended_with_it(den: Den) -> None:
-    epic = den.task("Epic", [{"wait": "mail"}])
+    epic = den.task("Epic", [{"wait": "mail"}, {"rook": ["resume", "bee"]}, {"wait": "mail"}])
     den.sling(epic, "--role", "lead", "--name", "queen")
     plans: dict[str, list[Any]] = {"bee": [{"wait": "mail"}], "wasp": [{"wait": "mail"}], "ant": [*FIRST, DONE]}
     for name, steps in plans.items():
@@ -281,7 +281,8 @@ def test_a_resumed_lead_hears_of_its_agents_that_ended_with_it(den: Den) -> None
     assert f"- bee, branch {den.agent('bee')['branch']}, stopped: queen was stopped" in prompt
     assert "- wasp, branch" in prompt
     assert "- ant" not in prompt
-    assert den.rook("resume", "bee").status == 0
+    den.wait_for("bee", "waiting")
+    den.wait_for("queen", "waiting")
     den.rook("stop", "queen")
     shown = den.rook("resume", "queen").out.decode()
     assert "`rook resume bee` starts it again" in shown
