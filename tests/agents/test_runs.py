@@ -131,3 +131,13 @@ def test_a_run_ends_with_its_last_agent_and_goes_on_until_it_is_completed(den: D
     assert den.sling(den.task("More", _WAIT), "--name", "dan", "--run", first)["run_id"] == first
     again = den.rook.json("run", "show", first).data["run"]
     assert (again["alive"], again["ended_at"]) == (1, None)
+
+
+def test_a_resumed_agent_counts_once(den: Den) -> None:
+    run = den.sling(den.task("Goal", _WAIT), "--name", "ada")["run_id"]
+    den.wait_for("ada", "waiting")
+    den.rook("stop", "ada")
+    assert den.rook.json("resume", "ada").data["session"]["run_id"] == run
+    shown = den.rook.json("run", "show", run).data["run"]
+    assert (shown["agents"], shown["alive"]) == (1, 1)
+    den.rook("stop", "ada")

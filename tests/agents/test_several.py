@@ -9,6 +9,7 @@ import pytest
 
 from den import Den
 from support import run_real_rook
+from terminals import Terminal
 
 _WAIT = [{"wait": "mail"}]
 
@@ -155,4 +156,17 @@ def test_stop_all_asks_first_and_an_agent_stops_only_those_below_it(den: Den) ->
     assert {agent["agent"] for agent in den.rook.json("status").data["agents"]} == {"bee", "queen", "drone", "king"}
     stopped = den.rook.json("stop", "--all", "--yes").data["ended"]
     assert {session["agent"] for session in stopped} == {"bee", "queen", "drone", "king"}
+    den.assert_no_process()
+
+
+@pytest.mark.slow
+def test_stop_all_shows_on_a_terminal_who_would_be_stopped(den: Den) -> None:
+    den.sling(den.task("Task", _WAIT), "--name", "bee")
+    den.wait_for("bee", "waiting")
+    asked = Terminal(den.folder, "stop", "--all")
+    asked.wait_for_question(question="Stop 1 agent? [y/N]: ")
+    assert asked.shown.startswith("bee is waiting ")
+    asked.type("y\n")
+    assert asked.end() == 0
+    assert "stopped bee " in asked.shown
     den.assert_no_process()

@@ -58,11 +58,11 @@ def test_the_merge_queue_comes_in_pages(rook: Rook) -> None:
         assert [len(page) for page in pages] == sizes
         assert list(chain(*pages)) == opened + settled
     assert rook("merge", "list", "--limit", "-1").status == 1
-    assert f"1 shown; go on with --cursor {opened[0]}" in rook("merge", "list", "--limit", "1").out.decode()
+    assert f"1 shown; go on with --cursor {handle(opened[0])}" in rook("merge", "list", "--limit", "1").out.decode()
 
 
 def test_people_are_shown_how_to_go_on_only_if_there_is_more(rook: Rook) -> None:
     first, second = (rook.json("task", "create", title).data["id"] for title in "ab")
-    assert f"1 shown; go on with --cursor {first}" in rook("task", "list", "--limit", "1").out.decode()
+    assert f"1 shown; go on with --cursor {handle(first)}" in rook("task", "list", "--limit", "1").out.decode()
     assert "go on" not in rook("task", "list", "--limit", "2").out.decode()
-    assert handle(second) in rook("task", "list", "--limit", "1", "--cursor", first).out.decode()
+    assert handle(second) in rook("task", "list", "--limit", "1", "--cursor", handle(first)).out.decode()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rookery.demo import story
 from rookery.demo.stage import Stage, scenes
 from support import child_environ, rook_argv, wait_until
 
@@ -63,3 +64,7 @@ def test_what_is_kept_can_be_looked_at(temporary: Path) -> None:
     assert Path(stage.folder).is_dir()
     stage.clear()
     assert not Path(stage.folder).exists()
+
+
+def test_the_lead_counts_its_branches() -> None:
+    assert "5 branches wait" in story.lead_script(dict.fromkeys(story.PRACTICE, "task_1"))

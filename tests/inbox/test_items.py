@@ -404,6 +404,16 @@ def test_snoozed_is_away_until_its_time(hive: Scene) -> None:
     assert hive.kinds() == ["gate"]
 
 
+def test_what_is_put_away_is_counted_above_it(hive: Scene) -> None:
+    hive.fail("g", GATE)
+    service.acknowledge(hive.ctx(), [hive.items()[0].key])
+    hive.fail("h", GATE)
+    assert hive.rook("inbox", "--all").out.startswith("1 thing waits for you.")
+    service.acknowledge(hive.ctx(), [hive.items()[-1].key])
+    assert hive.rook("inbox").out.startswith("Nothing waits for you.")
+    assert hive.rook("inbox", "--all").out.startswith("2 things are put away; nothing else waits for you.")
+
+
 def test_what_cannot_be_put_away_is_refused_and_nothing_changes(hive: Scene) -> None:
     hive.fail("g", GATE)
     key = hive.items()[0].key

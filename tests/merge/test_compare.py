@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,14 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert git(repo, "show", "main:README.md") == "one\ntwo"
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
     assert git(repo, "branch", "--list", f"rook/wasp/{handle(task)}")
-    conflicts = [one["conflicts"] for one in den.rook.json("compare", task).data["attempts"]]
-    assert conflicts[1] == ["README.md"]
+    landed, other = den.rook.json("compare", task).data["attempts"]
+    assert not git(repo, "branch", "--list", f"rook/bee/{handle(task)}")
+    assert [landed[key] for key in ("has_landed", "commits", "files", "added", "conflicts")] == [True, 1, 1, 2, []]
+    assert (other["has_landed"], other["conflicts"]) == (False, ["README.md"])
+    assert b" landed " in den.rook("compare", task).out
+    landing = [row for row in den.rook("prime").out.decode().splitlines() if "merge landed" in row]
+    assert len(landing) == 1
+    assert not landing[0].endswith(": landed")
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
 
 
@@ -68,3 +75,19 @@ def test_what_cannot_be_kept_is_refused(repo: Path) -> None:
     den.sling(task, "--name", "ant")
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "task_taken"
     assert den.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
+
+
+def test_the_hint_of_a_task_in_review_leads_to_a_second_attempt_beside_it(repo: Path) -> None:
+    den = Den(repo)
+    task = den.task("Work", [{"wait": "mail"}])
+    attempt(den, task, "bee", "one\n")
+    den.rook("compare", task, "--keep", "bee")
+    hint = den.rook.json("sling", task).error["hint"].partition("second attempt")[2]
+    commands = re.findall("`rook ([^`]+)`", hint)
+    assert len(commands) == 3
+    for command in commands:
+        assert den.rook(*command.split()).status == 0
+    (first, second) = den.rook.json("compare", task).data["attempts"]
+    assert (first["agent"], first["commits"], second["is_current"]) == ("bee", 1, True)
+    den.rook("stop", second["agent"])
+    assert den.rook.json("compare", task, "--keep", "bee").data["state"] == "PENDING_REVIEW"

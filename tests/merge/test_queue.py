@@ -133,7 +133,7 @@ def test_a_retry_counts_against_a_branch(yard: Yard, retried: bool) -> None:
     yard.branch("bad", bad_txt="b\n")
     assert yard.merge("--branch", "bad").status == 1
     if retried:
-        yard.rook("merge", "retry", "bad")
+        assert b"`rook merge run --into main` lands it." in yard.rook("merge", "retry", "bad").out
     yard.branch("fresh", a_txt="a\n")
     yard.rook("merge", "enqueue", "fresh")
     if not retried:

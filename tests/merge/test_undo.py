@@ -8,8 +8,8 @@ from conftest import git
 from rookery.base.errors import Refused
 from rookery.base.ids import handle
 from rookery.merge import store, undo, undo_plan
+from terminals import Terminal
 
-from .terminal import Terminal
 from .yard import Yard
 
 

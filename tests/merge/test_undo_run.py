@@ -13,8 +13,8 @@ from conftest import git
 from rookery.base.ids import handle
 from rookery.merge import undo, undo_plan
 from support import manifest, run_real_rook, start_rook
+from terminals import Terminal
 
-from .terminal import Terminal
 from .yard import DONE, Yard
 
 pytestmark = pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,13 @@ def sessions(den: Den) -> list[tuple[str, str, str, str]]:
     )
     db.close()
     return rows
+
+
+def test_a_second_agent_is_no_text(den: Den) -> None:
+    stopped(den)
+    refused = den.rook.json("resume", "bee", "bee")
+    assert (refused.error["code"], "`rook resume`" in refused.error["hint"]) == ("invalid_input", True)
+    assert len(sessions(den)) == 1
 
 
 @pytest.mark.parametrize("mode", ["--headless", "--tmux"])
@@ -266,3 +274,30 @@ def test_one_that_is_paused_is_handed_back(den: Den) -> None:
     assert b"`rook handback bee`" in den.rook("mail", "send", "bee", "--subject", "Go").out
     den.rook("handback", "bee")
     den.wait_for("bee", "completed")
+
+
+def test_a_resumed_lead_hears_of_its_agents_that_ended_with_it(den: Den) -> None:
+    epic = den.task("Epic", [{"wait": "mail"}, {"rook": ["resume", "bee"]}, {"wait": "mail"}])
+    den.sling(epic, "--role", "lead", "--name", "queen")
+    plans: dict[str, list[Any]] = {"bee": [{"wait": "mail"}], "wasp": [{"wait": "mail"}], "ant": [*FIRST, DONE]}
+    for name, steps in plans.items():
+        part = den.task(name, steps, "--parent", epic)
+        den.sling(part, "--name", name, "--parent", "queen")
+        den.wait_for(name, "completed" if name == "ant" else "waiting")
+    den.rook("stop", "wasp")
+    assert den.rook("stop", "queen").status == 0
+
+    resumed = den.rook.json("resume", "queen").data
+
+    assert resumed["workers"] == ["bee", "wasp"]
+    prompt = resumed["session"]["settings"]["prompt"]
+    assert f"- bee, branch {den.agent('bee')['branch']}, stopped: queen was stopped" in prompt
+    assert "- wasp, branch" in prompt
+    assert "- ant" not in prompt
+    den.wait_for("bee", "waiting")
+    den.wait_for("queen", "waiting")
+    den.rook("stop", "queen")
+    shown = den.rook("resume", "queen").out.decode()
+    assert "`rook resume bee` starts it again" in shown
+    assert "rook resume ant" not in shown
+    assert den.rook("stop", "--all", "--yes").status == 0

@@ -193,3 +193,15 @@ def test_a_person_hands_in_what_a_crashed_agent_has_left(den: Den) -> None:
     den.wait_for("bee", "completed")
     assert den.rook("merge", "--all").status == 0
     assert git(den.folder, "show", "main:work.txt").startswith("better")
+
+
+@pytest.mark.parametrize("verb", ["approve", "request-changes", "request-rebase"])
+def test_a_second_task_or_agent_is_no_comment(den: Den, verb: str) -> None:
+    task = handed_in(den)
+    other = den.task("Another", [])
+    for name in (other, handle(other), handle(other).upper(), "bee"):
+        refused = den.rook.json("review", verb, task, name)
+        assert refused.error["code"] == "invalid_input"
+        assert f"`rook review {verb}`" in refused.error["hint"]
+    assert state(den, task) == "PENDING_REVIEW"
+    assert den.rook("review", verb, task, f"see {handle(other)}").status == 0

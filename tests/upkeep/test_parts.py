@@ -97,6 +97,18 @@ def test_mail_that_waits_for_an_answer_stays(rook: Rook) -> None:
     assert parts(rook, "--mail", "--unread", "--yes")["mail"]["count"] == 2
 
 
+def test_an_answer_stays_with_the_question_that_no_one_has_marked_read(rook: Rook) -> None:
+    asked = message(rook, "ann", "human", type="question", read=False)
+    answer = message(rook, "human", "ann", thread=asked)
+    back = message(rook, "ann", "human", thread=asked, type="question")
+    last = message(rook, "human", "ann", thread=asked)
+    assert rook.json("mail", "list", "--unanswered").data == []
+    assert parts(rook, "--mail", "--yes")["mail"]["count"] == 0
+    assert rook("mail", "purge", "--older-than", "1s").out == b"deleted 0 messages\n"
+    assert {row["id"] for row in rook.json("mail", "list").data} == {asked, answer, back, last}
+    assert rook.json("mail", "list", "--unanswered").data == []
+
+
 def test_only_what_is_old_enough(place: Place, rook: Rook) -> None:
     logs = place.root / ".rookery" / "gates" / "abc"
     logs.mkdir(parents=True)

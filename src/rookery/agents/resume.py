@@ -32,7 +32,7 @@ from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.probe import decide
 from rookery.sessions import store
 from rookery.sessions.credentials import write_token
-from rookery.sessions.model import BOOTING, READY, RESERVED, NoSuchAgent, Run, Session
+from rookery.sessions.model import BOOTING, CRASHED, READY, RESERVED, STOPPED, NoSuchAgent, Run, Session, last_by
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
 from rookery.tasks.model import (
@@ -132,7 +132,7 @@ def _reserve(
                 is_new=not os.path.lexists(earlier.worktree),
                 ends_with=role.ends_with,
                 resumed_from=earlier.id,
-                prompt=_prompt(earlier, task, request),
+                prompt=_prompt(db, earlier, task, request),
                 restored="",
                 replaced=None if replaced is None else (replaced.branch, replaced.start_commit),
             )
@@ -214,7 +214,7 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
     return tasks.change(db, task, "task.branched", author, branch=earlier.branch, start_commit=earlier.base_commit)
 
 
-def _prompt(earlier: Session, task: Task | None, request: Resumption) -> str:
+def _prompt(db: Database, earlier: Session, task: Task | None, request: Resumption) -> str:
     """The first prompt: how the earlier session ended, and what is asked now."""
     what = f"task {task.id}" if task is not None else "what you are asked by mail"
     ended = f"{earlier.outcome}: {one_line(earlier.reason or '', _REASON_WIDTH)}".rstrip(": ")
@@ -228,4 +228,25 @@ def _prompt(earlier: Session, task: Task | None, request: Resumption) -> str:
         "done, hand over again.",
         f"{request.caller} asks:\n\n{request.text.strip()}" if request.text.strip() else goes_on,
     ]
+    workers = [
+        f"- {worker.agent}, branch {worker.branch}, {worker.outcome}: {one_line(worker.reason or '', _REASON_WIDTH)}"
+        for worker in find_unfinished(db, earlier)
+    ]
+    if workers:
+        head = "Your agents that ended before they were done; `rook resume NAME` starts one again:"
+        lines.append("\n".join([head, *workers]))
     return "\n\n".join(lines)
+
+
+def find_unfinished(db: Database, lead: Session) -> list[Session]:
+    """The agents that answered to one in its run, ended before they were done, and have work to go on with."""
+    below = store.sessions(db, parent=lead.agent, run_id=lead.run_id)
+    ended = [one for one in last_by("agent", below).values() if one.outcome in (STOPPED, CRASHED) and one.step == READY]
+    known = tasks.get_many(db, {one.task_id for one in ended if one.task_id})
+    open_tasks = {task.id for task in known.values() if not task.is_finished}
+    return [one for one in ended if one.task_id in open_tasks and _is_latest(db, one)]
+
+
+def _is_latest(db: Database, session: Session) -> bool:
+    latest = store.latest(db, session.agent)
+    return latest is not None and latest.id == session.id

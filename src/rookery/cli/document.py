@@ -124,7 +124,7 @@ def some(paths: Sequence[str], most: int) -> str:
 def next_page(items: Sequence[Any]) -> list[Block]:
     """How to see what comes after a page; nothing after the last one."""
     cursor = getattr(items, "next", None)
-    return [text(f"{len(items)} shown; go on with --cursor {cursor}", "dim")] if items and cursor else []
+    return [text(f"{len(items)} shown; go on with --cursor {handle(cursor)}", "dim")] if items and cursor else []
 
 
 def spans(cell: Cell) -> list[tuple[str, str]]:

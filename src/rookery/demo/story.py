@@ -64,13 +64,20 @@ def scripts() -> dict[str, str]:
 
 def lead_script(tasks: Mapping[str, str]) -> str:
     """The lead slings the builders, waits for them, and says of each branch that it may land."""
+    count = len(tasks)
     return script(
         [
             {"say": "No part waits for another: all at once."},
             *({"sling": {"task": task, "name": name}} for name, task in tasks.items()),
             *({"until": {"mail_from": name}} for name in tasks),
             *(_hand_over(name, task) for name, task in tasks.items()),
-            {"mail": {"to": "{parent}", "type": "worker_done", "subject": "The shop is better: three branches wait"}},
+            {
+                "mail": {
+                    "to": "{parent}",
+                    "type": "worker_done",
+                    "subject": f"The shop is better: {count} branches wait",
+                }
+            },
         ]
     )
 

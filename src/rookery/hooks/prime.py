@@ -104,7 +104,8 @@ def _recent(ctx: Context, *agents: str) -> list[str]:
 def _in_words(row: Activity) -> str:
     what, by = row.kind.replace(".", " ").replace("_", " "), f" by {row.agent}" if row.agent != row.subject else ""
     subject = handle(row.subject) if "_" in row.subject and row.subject.partition("_")[2].isupper() else row.subject
-    says = f": {one_line(row.text, _WIDTH)}" if row.text and not row.kind.startswith("task.") else ""
+    is_new = row.text and not row.kind.startswith("task.") and row.text != row.kind.rpartition(".")[2]
+    says = f": {one_line(row.text, _WIDTH)}" if is_new else ""
     return f"{what}, `{one_line(subject, _WIDTH)}`{by}{says}"
 
 

@@ -322,7 +322,10 @@ def purge(
     agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this agent sent or got.")] = None,
     all: Annotated[bool, Doc("Also what was never read, and questions that no one has answered.")] = False,
 ) -> Purged:
-    """Delete mail that was read and waits for no answer. For people only; it cannot be undone."""
+    """Delete mail that was read and waits for no answer. For people only; it cannot be undone.
+
+    With a question that stays, its answers stay too.
+    """
     clock = ctx.clock()
     before = None if older_than is None else stamp(clock - parse_duration(older_than))
     if before is None and agent is None and not all:

@@ -191,11 +191,27 @@ def select(db: Database, query: Query) -> list[Message]:
     return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit or -1)
 
 
-def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bool, actor: str, now: str) -> int:
-    """Delete messages, and return how many: unless `unread_too` is set, only what is read and waits for no answer."""
-    where, values = conditions({"m.created_at < ?": before, "? IN (m.sender, m.recipient)": agent})
-    where.append("TRUE" if unread_too else _DONE)
-    db.execute(f"DELETE FROM messages AS m WHERE {' AND '.join(where)}", values)
+def settled(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool) -> tuple[int, int]:
+    """How many messages `purge` would delete, and the length of their texts."""
+    chosen, values = _settled(before, unread_too, busy=busy)
+    sizes = "coalesce(sum(length(m.subject) + length(m.body) + length(coalesce(m.payload, ''))), 0)"
+    count, size = db.one(f"SELECT count(*), {sizes} FROM messages m WHERE m.seq IN ({chosen})", values) or (0, 0)
+    return int(count), int(size)
+
+
+def purge(
+    db: Database,
+    *,
+    before: str | None,
+    unread_too: bool,
+    actor: str,
+    now: str,
+    agent: str | None = None,
+    busy: Collection[str] = (),
+) -> int:
+    """Delete messages that are read and wait for no answer, or with `unread_too` all; none of busy agents."""
+    chosen, values = _settled(before, unread_too, agent=agent, busy=busy)
+    db.execute(f"DELETE FROM messages WHERE seq IN ({chosen})", values)
     count = db.changed
     if count:
         data = {"deleted": count, "before": before, "agent": agent, "unread_too": unread_too}
@@ -203,33 +219,21 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
     return count
 
 
-def settled(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool) -> tuple[int, int]:
-    """How many messages `clear` would delete, and the length of their texts."""
-    where, values = _settled(before, busy, unread_too)
-    sizes = "coalesce(sum(length(m.subject) + length(m.body) + length(coalesce(m.payload, ''))), 0)"
-    count, size = db.one(f"SELECT count(*), {sizes} FROM messages m WHERE {where}", values) or (0, 0)
-    return int(count), int(size)
-
-
-def clear(db: Database, *, before: str | None, busy: Collection[str], unread_too: bool, actor: str, now: str) -> int:
-    """Delete messages that are read, and questions only once they are answered; none of busy agents."""
-    where, values = _settled(before, busy, unread_too)
-    db.execute(f"DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m WHERE {where})", values)
-    count = db.changed
-    if count:
-        data = {"deleted": count, "before": before, "agent": None, "unread_too": unread_too}
-        publish(db, "mail.purged", "mail", data, actor=actor, at=now)
-    return count
-
-
-def _settled(before: str | None, busy: Collection[str], unread_too: bool) -> tuple[str, list[object]]:
-    where, values = conditions({"m.created_at < ?": before})
+def _settled(
+    before: str | None, unread_too: bool, *, agent: str | None = None, busy: Collection[str] = ()
+) -> tuple[str, list[object]]:
+    """A query for the numbers of the messages to delete. With a question that stays, its thread stays from there on."""
+    where, values = conditions({"m.created_at < ?": before, "? IN (m.sender, m.recipient)": agent})
     names = marks(len(busy))
     where += [f"m.sender NOT IN ({names})", f"m.recipient NOT IN ({names})"]
     values += [*busy, *busy]
     if not unread_too:
         where.append(_DONE)
-    return " AND ".join(where), values
+    return (
+        f"WITH chosen AS (SELECT m.seq, m.thread_id FROM messages m WHERE {' AND '.join(where)}) "
+        "SELECT c.seq FROM chosen c WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_id = c.thread_id "
+        f"AND m.seq < c.seq AND {WANTS_ANSWER} AND m.seq NOT IN (SELECT seq FROM chosen))"
+    ), values
 
 
 def terminal_message(db: Database, session: Session) -> Message | None:

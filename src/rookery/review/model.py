@@ -91,3 +91,5 @@ class Resumed(Record):
     restored: str | None
     """The ref with uncommitted work that was put back into it."""
     has_conversation: bool
+    workers: tuple[str, ...] = ()
+    """Its agents that ended before they were done, and stay ended until they are resumed too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from rookery.agents.resume import Resumption, find_ended, resume
+from rookery.agents.resume import Resumption, find_ended, find_unfinished, resume
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import handle
 from rookery.base.text import check_text
@@ -13,7 +13,7 @@ from rookery.mail import store as messages
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, LONG_TEXT, PROCESS, Doc, Owns, op
 from rookery.review.model import Resumed
-from rookery.review.service import Decision
+from rookery.review.service import Decision, check_is_text
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.sessions import store
 from rookery.tasks import store as tasks
@@ -43,6 +43,7 @@ def resume_agent(
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     check_text("the text", text or "")
+    check_is_text(ctx.db, "the text", text or "", "resume")
     ctx.react()  # a stop or a sling that a kill has left half done is finished first
     earlier = find_ended(ctx.db, name)
     mode = HEADLESS if headless else TMUX if tmux else ""
@@ -70,4 +71,5 @@ def describe(ctx: Context, session_id: str, earlier_id: str) -> Resumed:
     session, earlier = store.session(ctx.db, session_id), store.session(ctx.db, earlier_id)
     settings = session.settings
     has_conversation = earlier.runtime_session is not None
-    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation)
+    workers = tuple(worker.agent for worker in find_unfinished(ctx.db, earlier))
+    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation, workers)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rookery.agents.resume import Resumption, resume
-from rookery.base.errors import InvalidState, NotFound, RookError
+from rookery.base.errors import InvalidInput, InvalidState, NotFound, RookError
 from rookery.base.ids import handle
 from rookery.base.page import Page
 from rookery.base.text import in_words, one_line
@@ -75,6 +75,21 @@ def details(ctx: Context, text: str) -> ReviewDetails:
         landing=landing,
         steps=tuple(steps),
     )
+
+
+def check_is_text(db: Database, what: str, text: str, command: str) -> None:
+    """Raise InvalidInput if a comment or text is just the name of a task or an agent, as in `review approve A B`."""
+    word = text.strip()
+    try:
+        task_id = tasks.resolve(db, word)
+    except RookError:
+        task_id = ""
+    is_task = task_id != "" and word.lower() in (task_id.lower(), handle(task_id))
+    if is_task or sessions.latest(db, word) is not None:
+        raise InvalidInput(
+            f"{what} is just the name of {'a task' if is_task else 'an agent'}: {word}",
+            hint=f"give one at a time, each in its own `rook {command}`; {what} takes more than a name",
+        )
 
 
 def _find(db: Database, text: str) -> Task:
@@ -175,6 +190,7 @@ class Decision:
         self.merger = Merger(ctx, ctx.actor)
         self.task = _find(ctx.db, text)
         self.step = step
+        check_is_text(ctx.db, "the comment", comment, f"review {step.replace(' ', '-')}")
         self.comment = comment
         self.author = Author(ctx.actor, ctx.now())
         next_state(step, self.task)

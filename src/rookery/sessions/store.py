@@ -24,7 +24,7 @@ _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
 _RUN = "id, title, started_by, created_at, completed_at"
 _RUNS = (
-    f"SELECT {', '.join(f'r.{column}' for column in _RUN.split(', '))}, count(s.id), "
+    f"SELECT {', '.join(f'r.{column}' for column in _RUN.split(', '))}, count(DISTINCT s.agent), "
     "count(CASE WHEN s.state <> 'ended' THEN 1 END) AS alive, max(s.ended_at) "
     "FROM runs r LEFT JOIN sessions s ON s.run_id = r.id"
 )

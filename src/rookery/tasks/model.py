@@ -380,4 +380,9 @@ def _hint_instead(step: str, task: Task) -> str:
     if step == "complete" and task.branch is not None and task.state != AWAITING_HUMAN_REVIEW:
         return f"`rook merge --branch {task.branch}` lands it, and that completes it"
     sends_back = f'`rook review request-changes {name} "…"` sends it back'
-    return f"`rook review show {name}` shows what was handed in, {sends_back}"
+    second = (
+        f"; for a second attempt beside it: `rook task fail {name}`, `rook task reopen {name}`, `rook sling {name}`"
+        if step == "start"
+        else ""
+    )
+    return f"`rook review show {name}` shows what was handed in, {sends_back}{second}"

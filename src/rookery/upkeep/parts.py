@@ -127,7 +127,7 @@ def _mail(sweeper: Sweeper, remove: bool) -> Part:
     if remove and count:
         with ctx.db.write() as db:
             busy = [session.agent for session in sessions.sessions(db, alive=True)]
-            count = mail.clear(
+            count = mail.purge(
                 db, before=sweeper.before, busy=busy, unread_too=sweeper.unread, actor=ctx.actor, now=ctx.now()
             )
     what = "mail, also unread" if sweeper.unread else "mail that is read and answered"

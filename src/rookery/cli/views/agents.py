@@ -14,7 +14,7 @@ from rookery.base.ids import with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
-from rookery.merge.compare.service import Comparison
+from rookery.merge.compare.service import ComparedAttempt, Comparison
 from rookery.overview.metrics import Metric, Metrics, Summary
 from rookery.overview.service import Overview
 from rookery.sessions.model import (
@@ -91,7 +91,9 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     ended = [
         line(("stopped ", "dim"), (session.agent, "title"))
         if session.outcome == STOPPED
-        else line((session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else "")
+        else line(
+            (session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else f" is {session.state}"
+        )
         for session in result.ended
     ]
     if not ended:
@@ -99,7 +101,7 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
 
 
-def held(result: Held, _values: dict[str, Any]) -> list[Block]:
+def held(result: Held, values: dict[str, Any]) -> list[Block]:
     """An agent that was paused or taken over, or goes on."""
     name = result.agent
     if result.hold is None:
@@ -107,7 +109,8 @@ def held(result: Held, _values: dict[str, Any]) -> list[Block]:
         return [Paragraph([line((name, "title"), " goes on")]), Fields(fields)]
     title = line((name, "title"), f" is {result.hold.kind}; `rook handback {name}` lets it go on")
     if result.hold.kind == PAUSED:
-        turn = f"turn {result.turn} is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        ends = f"is still running, and ends by itself; `rook interrupt {name}` ends it now"
+        turn = f"turn {result.turn} {'was interrupted' if values.get('now') else ends}"
         return [Paragraph([title]), *([text(turn, "dim")] if result.turn is not None else [])]
     fields = {"worktree": result.worktree, "branch": result.branch, "terminal": " ".join(result.command)}
     return [Paragraph([title]), Fields(fields)]
@@ -342,6 +345,12 @@ def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
     return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]
 
 
+def _merge_state(attempt: ComparedAttempt) -> str:
+    if attempt.has_landed:
+        return "landed"
+    return "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean"
+
+
 def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     """The attempts at a task side by side; the one whose branch is the task's is marked."""
     rows = [
@@ -350,7 +359,7 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
             in_words(attempt.state),
             attempt.commits,
             f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
-            "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean",
+            _merge_state(attempt),
             "; ".join(attempt.gates) or "-",
             f"${attempt.dollars:.2f}",
             attempt.turns,

@@ -36,7 +36,10 @@ def listing(result: Inbox, _values: dict[str, Any]) -> Iterator[Block]:
         waits = "waits" if result.open == 1 else "wait"
         yield text(f"{plural(result.open, 'thing')} {waits} for you.", "bold")
     else:
-        yield text("Nothing waits for you.", "good")
+        away = (
+            f"{plural(len(result.items), 'thing')} {'is' if len(result.items) == 1 else 'are'} put away; nothing else"
+        )
+        yield text(f"{away if result.items else 'Nothing'} waits for you.", "good")
         names = some(result.working, _MOST_FILES)
         yield text(f"At work: {names}." if names else "No agent is at work.", "dim")
     for item in result.items:

@@ -36,6 +36,7 @@ from rookery.merge.model import (
     NOT_PUSHED,
     OUTSIDE,
     PUSHED,
+    QUEUED,
     REFUSED,
     REIMAGINE,
     RESOLVED,
@@ -152,7 +153,8 @@ def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
     """One entry."""
-    return [_table([entry]), *_outside_of(entry), *_logs([entry])]
+    way = [text(f"`rook merge run --into {quote(entry.base)}` lands it.", "dim")] if entry.state == QUEUED else []
+    return [_table([entry]), *_outside_of(entry), *_logs([entry]), *way]
 
 
 def _logs(entries: Sequence[Entry]) -> Iterator[Block]:

@@ -208,6 +208,7 @@ def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:
     return [
         Paragraph([title]),
         Fields(fields),
+        *(text(f"{name} ended too; `rook resume {name}` starts it again", "note") for name in result.workers),
         text(f"`rook inspect {session.agent} --follow` shows what it does", "dim"),
     ]
 

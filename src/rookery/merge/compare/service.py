@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of
@@ -11,6 +12,7 @@ from rookery.base.text import in_words
 from rookery.costs.store import Spent, spent
 from rookery.merge import store
 from rookery.merge.merger import Merger
+from rookery.merge.model import LANDED
 from rookery.sessions import store as agents
 from rookery.sessions.model import FAILED, Session, TaskTaken, last_by
 from rookery.tasks import lifecycle
@@ -18,6 +20,7 @@ from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, APPROVED, IN_REVIEW, PENDING, PENDING_REVIEW, Task
 from rookery.tasks.store import Author
 from rookery.vcs.git.merging import Merging
+from rookery.vcs.model import FileDiff
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class ComparedAttempt(Record):
     """Its outcome, or its state while it is alive."""
     is_current: bool
     """Its branch is the task's."""
+    has_landed: bool
+    """It is on its base, and the numbers are of what landed."""
     commits: int
     files: int
     added: int
@@ -78,15 +83,19 @@ def _compare_one(
     merger: Merger, trial: Merging, session: Session, base: str, task: Task, used: Spent, now: float
 ) -> ComparedAttempt:
     tip, onto = trial.tip(session.branch), trial.tip(base)
-    commits = files = added = deleted = 0
+    commits = 0
+    changed: Sequence[FileDiff] = ()
     gates: tuple[str, ...] = ()
     conflicts: tuple[str, ...] | None = None
-    if tip is not None and onto is not None:
+    landing = _landing(merger, trial, session, tip)
+    if landing is not None:
+        before, tip, landed = landing
+        commits, conflicts = len(trial.own_commits([before], tip)), ()
+        changed = merger.vcs.changed_files(before, landed)
+        gates = _verdicts(merger, [trial.tree(landed)], trial.tree(tip))
+    elif tip is not None and onto is not None:
         commits = len(trial.own_commits([session.base_commit], tip))
         changed = merger.vcs.changed_files(trial.fork_point(session.base_commit, tip) or session.base_commit, tip)
-        files = len(changed)
-        added = sum(file.added or 0 for file in changed)
-        deleted = sum(file.deleted or 0 for file in changed)
         merged = trial.merge(onto, tip)
         conflicts = tuple(dict.fromkeys(conflict.path for conflict in merged.conflicts))
         gates = _verdicts(merger, [merged.tree] if merged.is_clean else [], trial.tree(tip))
@@ -96,16 +105,27 @@ def _compare_one(
         session.branch,
         session.outcome or session.state,
         task.branch == session.branch,
+        landing is not None,
         commits,
-        files,
-        added,
-        deleted,
+        len(changed),
+        sum(file.added or 0 for file in changed),
+        sum(file.deleted or 0 for file in changed),
         gates,
         conflicts,
         used.dollars,
         used.turns,
         round(ended - seconds_of(session.created_at), 3),
     )
+
+
+def _landing(merger: Merger, trial: Merging, session: Session, tip: str | None) -> tuple[str, str, str] | None:
+    """Where an attempt landed, if its branch has not moved since: the base before it, its tip, and the base after."""
+    entry = next(iter(store.select(merger.ctx.db, states=(LANDED,), branch=session.branch, limit=1)), None)
+    if entry is None or tip not in (None, entry.tip) or entry.base_before is None or entry.candidate is None:
+        return None
+    if not all(trial.store.find_commit(commit) for commit in (entry.base_before, entry.candidate)):
+        return None  # the base was rewritten, and git has removed what it had
+    return entry.base_before, trial.store.find_commit(entry.tip) or entry.candidate, entry.candidate
 
 
 def _verdicts(merger: Merger, trees: list[str], own: str) -> tuple[str, ...]:
