@@ -262,7 +262,7 @@ def test_an_agent_may_not_do_what_its_role_does_not_allow(den: Den) -> None:
     den.wait_for("eye", "completed")
     assert [entry["title"] for entry in den.rook.json("task", "list").data] == ["Scout"]
     refused = den.rook("errors", "--agent", "eye").out.decode()
-    assert refused.count("rook args") == 2
+    assert refused.count("a scout may not `rook ") == 2
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
 
 

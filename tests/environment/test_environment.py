@@ -214,7 +214,7 @@ def test_show_says_what_differs_from_the_shell(project: Path) -> None:
         "added",
     )
     assert variables["NEW"]["value"] is None
-    text = rook("env", "show", env={"HIVE_KEY": B, "HUGE": "x" * 5000, "N" * 90: "x"}).out.decode()
+    text = rook("env", "show", env={"HIVE_KEY": B, "HUGE": "x" * 5000, "N" * 30: "x"}).out.decode()
     assert A not in text
     assert f"set, {len(A)} characters" in text
     paths = {data["path"], data["credentials_path"]}  # a path is never cut
@@ -421,4 +421,4 @@ def test_the_doctor_looks_at_the_record(project: Path) -> None:
     (project / ".rookery/config.local.yaml").write_text("agents:\n  runtime: claude\n")
     refresh(rook, PATH="/nowhere")
     status, message = check(rook, PATH=child_environ()["PATH"])["claude"]
-    assert (status, message) == ("warning", "claude is not installed by the recorded PATH")
+    assert (status, message) == ("error", "claude is not installed by the recorded PATH")

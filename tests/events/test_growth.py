@@ -172,6 +172,8 @@ def test_records_cost_what_they_answer(pasts: tuple[Past, Past]) -> None:
 
 _OTHER_QUESTIONS: dict[str, Callable[[Past], object]] = {
     "last_actor": lambda past: store.last_actor(past.db, "rare.told", "t"),
+    "last_data": lambda past: store.last_data(past.db, "rare.told", "t", since=_OLD),
+    "last_data, and there is none": lambda past: store.last_data(past.db, "rare.told", "bee", since=_OLD),
     "last_seq": lambda past: store.last_seq(past.db),
     "latest_time": lambda past: store.latest_time(past.db),
     "records last_seq": lambda past: past.records.last_seq(),

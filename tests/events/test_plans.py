@@ -29,6 +29,7 @@ _ASKS = {
         ("events/store.py", "read"),
         ("events/store.py", "_types"),
         ("events/store.py", "last_actor"),
+        ("events/store.py", "last_data"),
         ("events/store.py", "last_seq"),
         ("events/store.py", "latest_time"),
     },
@@ -42,6 +43,15 @@ _ASKS = {
     },
 }
 """Every function whose SQL reads a table that only grows. `test_growth.py` measures each of them."""
+_ONCE_A_DAY = {
+    ("events/store.py", "oldest"),
+    ("events/store.py", "delete"),
+    ("events/telemetry.py", "measure"),
+    ("events/telemetry.py", "delete"),
+}
+"""Those that remove what is old; they may take time."""
+_BOUNDED = {("inbox/store.py", "failed")}
+"""Those that ask once for each of a few rows; the inbox's own test looks at their plan."""
 _OPTIONS: dict[str, list[Any]] = {
     "after": [0, 7],
     "before": [None, 9],
@@ -155,7 +165,7 @@ def test_a_few_among_many_take_few_steps(db: Database, options: dict[str, Any]) 
 @pytest.mark.parametrize("table", _ASKS)
 def test_the_list_of_questions_is_whole(table: str) -> None:
     """Only the doctor's comparison may read all events, and it uses `read`."""
-    assert set(_readers(table)) == _ASKS[table]
+    assert set(_readers(table)) - _ONCE_A_DAY - _BOUNDED == _ASKS[table]
 
 
 def _readers(table: str) -> Iterator[tuple[str, str]]:

@@ -205,7 +205,7 @@ BAD_ANSWERS: dict[str, tuple[list[Any], str]] = {
         [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt; : > README.md"}],
         "",
     ),
-    "it crashes": ([{"crash": 3}], "exited with 3"),
+    "it crashes": ([{"crash": 3}], "exited with status 3"),
     "it says that it failed": ([{"fail": "too hard"}], "too hard"),
     "it hangs": ([{"child": "sleep 1000"}, {"hang": True}], "did not end"),
 }

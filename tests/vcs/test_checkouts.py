@@ -165,7 +165,7 @@ def test_a_folder_that_is_no_checkout_is_not_removed(repository: Repository, tmp
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("precious")
     for folder in (tmp_path / "mine", repository.path):
-        with pytest.raises(InvalidState, match=r"is no work(tree|space)|first workspace"):
+        with pytest.raises(InvalidState, match=r"is not a work(tree|space)|first workspace"):
             repository.vcs().remove_checkout(str(folder))
     assert (tmp_path / "mine" / "file").exists()
     assert (repository.path / "README.md").exists()

@@ -11,8 +11,7 @@ from places import Place, make_place, run_killed
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.config.model import VcsConfig
 from rookery.ops.context import Context
-from rookery.sessions.model import Settings
-from rookery.vcs.model import RefMoved
+from rookery.sessions.model import NameTaken, Settings
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState, WrongWorktree
 from selection import Sample
@@ -142,7 +141,7 @@ def test_a_branch_that_is_elsewhere_is_refused(place: Place) -> None:
     place.repository.write("a")
     later = place.vcs().commit("Later")
     place.vcs().create_branch(BRANCH, later)
-    with pytest.raises(RefMoved):
+    with pytest.raises(NameTaken):
         create(place)
     assert not (place.root / ".rookery" / "worktrees" / "ann").exists()
 

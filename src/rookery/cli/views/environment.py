@@ -13,6 +13,7 @@ from rookery.environment.service import Refreshed
 from rookery.ops.config import Explained, Setting
 
 _LINE = 78
+_VALUE = 30
 _STYLES = {"same": "dim", "changed": "busy", "missing": "bad", "added": "note", "removed": "bad"}
 
 
@@ -41,7 +42,7 @@ def _row(variable: Variable) -> tuple[Cell, ...]:
     elif variable.value is None:
         value = ("not recorded", "dim")
     else:
-        value = one_line(variable.value) or "(empty)"
+        value = one_line(variable.value, _VALUE) or "(empty)"
     return (one_line(variable.name), "bold"), value, (variable.shell, _STYLES[variable.shell])
 
 
