@@ -34,7 +34,7 @@ def instructions(den: Den, session: str) -> str:
 
 
 @pytest.mark.slow
-def test_it_is_section_the_branch_and_how_to_look_at_it(den: Den) -> None:
+def test_it_is_shown_the_branch_and_how_to_look_at_it(den: Den) -> None:
     task = stopped(den, _EDIT, {"commit": "Work"}, _MORE)
     slung = den.sling(task, "--name", "wasp")
     section = instructions(den, slung["id"]).split("## Earlier attempts")[1].split("##")[0]
@@ -45,7 +45,8 @@ def test_it_is_section_the_branch_and_how_to_look_at_it(den: Den) -> None:
     assert "Work" in seen[0]
     assert "+work" in seen[1]
     assert "+more" in seen[2]
-    assert not (Path(slung["worktree"]) / "work.txt").exists()
+    start = den.rook.json("task", "get", task).data["start_commit"]
+    assert "work.txt" not in git(den.folder, "ls-tree", "--name-only", start)
 
 
 @pytest.mark.slow
