@@ -61,7 +61,12 @@ class Stage:
     def remove(self) -> None:
         """Leave nothing behind."""
         subprocess.run([self.rook_program, "daemon", "stop", "--quiet"], cwd=self.repo, check=False)
-        shutil.rmtree(self.folder)
+        for _ in range(50):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+            time.sleep(0.1)  # processes that end close their files
+        sys.exit(f"{self.folder} cannot be deleted")
 
     def git(self, *words: str) -> None:
         """Set something up with plain git."""

@@ -109,6 +109,17 @@ def test_an_agent_that_committed_nothing_goes_on_with_what_a_cleaning_saved(den:
     assert git(den.folder, "show", f"rook/bee/{handle(task)}:loose.txt") == "loose"
 
 
+def test_an_agent_that_left_nothing_begins_where_it_began(den: Den) -> None:
+    task = stopped(den)
+    assert den.rook("worktree", "clean", "bee").status == 0
+    assert git(den.folder, "branch", "--list", f"rook/bee/{handle(task)}") == ""
+
+    assert den.rook.json("resume", "bee").data["is_recreated"]
+
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"rook/bee/{handle(task)}:work.txt") == "second"
+
+
 def test_it_is_told_how_its_last_session_ended_and_what_is_asked(den: Den) -> None:
     stopped(den, *FIRST)
     resumed = den.rook.json("resume", "bee", "mind the `gap`").data

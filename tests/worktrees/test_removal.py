@@ -102,6 +102,8 @@ def test_killed_anywhere_the_next_cleaning_tells_of_it_once(place: Place, sample
 @pytest.mark.parametrize("step", _STEPS)
 def test_the_loop_finishes_what_was_begun_and_nothing_else(git_place: Place, step: str) -> None:
     ann = used(git_place, "ann")
+    run(ann.path, "git", "commit", "-q", "--allow-empty", "-m", "Landed")
+    run(git_place.root, "git", "merge", "-q", "--ff-only", ann.branch)
     killed(git_place, step)
     assert ann.path.exists() or cleaned_agents(git_place) == (["ann"] if step == "told" else [])
     assert look(git_place) == []

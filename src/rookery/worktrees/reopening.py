@@ -24,8 +24,9 @@ from rookery.worktrees.removal import alone
 
 
 def check_branch(ctx: Context, session: Session) -> None:
-    """Raise InvalidState if the branch of a session is gone: then there is nothing to go on with."""
-    if worktrees.open_repository(ctx).branch_tip(session.branch) is None:
+    """Raise InvalidState if the branch of a session is gone with what it held: then there is nothing to go on with."""
+    vcs = worktrees.open_repository(ctx)
+    if vcs.branch_tip(session.branch) is None and not _held_nothing(vcs, session):
         again = f"`rook sling {session.task_id} --name {session.agent}` begins again"
         raise InvalidState(f"{session.branch}, the branch of {session.agent}, is gone", hint=again)
 
@@ -41,6 +42,8 @@ def reopen(ctx: Context, session: Session) -> None:
             raise InvalidState(f"{path} was removed just now", hint=f"`rook resume {session.agent}` makes it again")
         if session.settings.is_new:
             with marked_children(SLING, session.id):
+                if vcs.branch_tip(session.branch) is None:
+                    vcs.create_branch(session.branch, session.start_commit)  # a cleaning took it, empty as it was
                 vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
     here = worktrees.check(path, ctx.config.vcs, branch=session.branch)
@@ -71,6 +74,10 @@ def _kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
     cleaned = last_data(ctx.db, "worktree.cleaned", earlier.agent, since=earlier.created_at)
     if cleaned is not None:
         return str(cleaned["rescue"] or "").removeprefix(SAVED)
+    return _last_snapshot(vcs, earlier)
+
+
+def _last_snapshot(vcs: Vcs, earlier: Session) -> str:
     prefix = snapshot_name(earlier.agent, earlier.id, 0).removesuffix("0")
     turns = [
         int(end)
@@ -78,3 +85,9 @@ def _kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
         if (end := name.removeprefix(prefix)).isdecimal()
     ]
     return f"{prefix}{max(turns)}" if turns else ""
+
+
+def _held_nothing(vcs: Vcs, earlier: Session) -> bool:
+    """True if the agent had committed nothing when its last turn ended, and changed no file."""
+    name = _last_snapshot(vcs, earlier)
+    return bool(name) and vcs.saved_refs(name).get(name) == earlier.start_commit
