@@ -74,6 +74,7 @@ def test_a_running_turn_goes_on_to_its_end_unless_now_is_said(den: Den) -> None:
     den.rook("handback", "bee")
     den.sling(den.task("Hang", [{"hang": True}]), "--name", "wasp")
     den.runner("wasp")
+    assert den.rook.json("pause", "wasp").data["turn"] == 1
     assert b"still running" not in den.rook("pause", "wasp", "--now").out
     den.wait_for("wasp", "waiting")
     assert den.rook("stop", "--all", "--yes").status == 0

@@ -208,6 +208,7 @@ def test_an_agent_that_waits_for_nothing_is_shown(hive: Scene) -> None:
     bee = hive.agent("bee", add(hive.db, "Write the parser"))
     [item] = hive.items()
     assert (item.kind, item.who, item.about) == ("idle", "bee", "Write the parser")
+    assert any(command.startswith("rook task submit ") for command in item.commands)
     hive.send(None, "bee", "go on")
     assert hive.items() == []  # it has mail, which wakes it
     mail_ops.check(hive.ctx(bee))
@@ -288,6 +289,7 @@ def test_work_without_a_commit_is_sent_back_or_completed_by_word(hive: Scene) ->
     [item] = hive.items()
     assert "without a commit" in item.why
     assert item.command == f'rook review request-changes {short} "…"'
+    assert f"rook review approve {short}" in item.commands
     hive.set("tasks", task, state="APPROVED")
     assert hive.items()[0].command == f"rook task complete {short}"
 

@@ -168,6 +168,13 @@ def test_a_reply_goes_to_the_sender_in_the_same_thread(hive: Hive, bee: Agent, q
     assert again.thread_id == asked.id
 
 
+def test_what_a_person_answers_counts_as_read(hive: Hive, bee: Agent) -> None:
+    asked = hive.send(bee, "human", "which way?", type="question")
+    assert hive.get(asked).read_at is None
+    ops.reply(hive.ctx(None), asked.id, body="left")
+    assert hive.get(asked).read_at is not None
+
+
 def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?")
     more = ops.reply(hive.ctx(bee), asked.id, body="quickly please")

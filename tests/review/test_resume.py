@@ -164,6 +164,23 @@ def test_what_cannot_be_resumed_is_refused_and_changes_nothing(den: Den) -> None
     den.rook("stop", "bee")
 
 
+def test_one_whose_work_has_landed_gets_a_new_task(den: Den) -> None:
+    task = den.task("Task", [*FIRST, DONE])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+    assert den.rook("merge", "--all").status == 0
+    assert b'`rook sling "..." --name bee`' in den.rook("mail", "send", "bee", "--subject", "More").out.replace(
+        "…".encode(), b"..."
+    )
+    refused = den.rook.json("resume", "bee")
+    assert (refused.status, "is completed" in refused.error["message"]) == (1, True)
+    assert '`rook sling "…" --name bee`' in refused.error["hint"]
+    again = den.task("Again", [{"until": {"mail_from": "human"}}, {"edit": {"path": "more.txt", "text": "more\n"}}])
+    den.sling(again, "--name", "bee")
+    wait_until(lambda: (den.folder / ".rookery/worktrees/bee/more.txt").exists(), 30)
+    den.rook("stop", "bee")
+
+
 def test_a_branch_that_is_gone_is_not_invented(den: Den) -> None:
     task = stopped(den, *FIRST)
     den.rook("worktree", "clean", "bee")

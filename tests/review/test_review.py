@@ -67,6 +67,18 @@ def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: De
     assert (landed["landed_on"], [file["path"] for file in landed["files"]]) == ("main", ["work.txt"])
 
 
+def test_an_approval_whose_landing_fails_says_so_and_what_to_do(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    (den.folder / "work.txt").write_text("other\n")
+    git(den.folder, "add", "-A")
+    git(den.folder, "commit", "-qm", "Other")
+    ran = den.rook("-c", "merge.tiers=mechanical", "review", "approve", task, "--merge")
+    assert (ran.status, state(den, task)) == (1, "APPROVED")
+    assert b"rook merge resolve " in ran.out
+    assert b"rook merge resolve " in den.rook("merge", "--all").out
+    assert git(den.folder, "show", "main:work.txt") == "other"
+
+
 def test_rejected_work_does_not_land(den: Den) -> None:
     task = handed_in(den, "bee", *FIRST, {"until": {"mail_type": "question"}})
     den.rook.json("review", "request-changes", task, "no")

@@ -33,13 +33,19 @@ def test_it_removes_all_and_saves_what_is_not_committed(place: Place, rook: Rook
     place.add("ann").put("new", "unsaved\n")
     rook("hooks", "install")
     before = git(place.root, "status", "--short")
+    bob = place.add("bob")
+    git(bob.path, "commit", "-q", "--allow-empty", "-m", "Landed")
+    git(place.root, "merge", "-q", "--ff-only", bob.branch)
     plan = rook.json("deinit", "--dry-run").data
-    assert (plan["worktrees"], plan["hooks"], plan["is_done"]) == (["ann"], True, False)
+    assert (plan["worktrees"], plan["hooks"], plan["is_done"]) == (["ann", "bob"], True, False)
     assert state(place).is_dir()
     refused = rook("deinit")
     assert (refused.status, "rook deinit --yes" in refused.err.decode()) == (2, True)
     removed = rook.json("deinit", "--yes", "--keep-backup", str(tmp_path / "kept.db")).data
     assert removed["is_done"]
+    left = git(place.root, "for-each-ref", "--format=%(refname:short)", "refs/heads/rook").splitlines()
+    assert bob.branch not in left
+    assert removed["branches"] == left
     assert not state(place).exists()
     assert not (place.root / ".claude").exists()
     assert read_schema(str(tmp_path / "kept.db")) == SCHEMA_VERSION

@@ -34,7 +34,7 @@ _MOST_FILES = 50
 
 def pause(ctx: Context, name: str, *, now: bool = False) -> Session:
     """Let no turn of the agent begin; the running one goes on to its end, or with `now` is interrupted."""
-    session = _hold(ctx, name, PAUSED)
+    session = _hold(ctx, name, PAUSED, again=now)
     if now and store.running_turn(ctx.db, session.id) is not None:
         with suppress(InvalidState):  # it has ended meanwhile
             interrupt(ctx, name)
@@ -93,7 +93,7 @@ def _changed_meanwhile(session: Session) -> InvalidState:
     return InvalidState(problem, hint=f'`rook resume {name} "…"` starts it again')
 
 
-def _hold(ctx: Context, name: str, kind: str) -> Session:
+def _hold(ctx: Context, name: str, kind: str, *, again: bool = True) -> Session:
     """Set the hold; one of the same caller that is there already becomes the stronger of both."""
     with ctx.db.write() as db:
         session, now = store.find_living(db, name), ctx.now()
@@ -104,7 +104,7 @@ def _hold(ctx: Context, name: str, kind: str) -> Session:
         held = session.hold
         if held is not None and held.by != ctx.actor:
             raise InvalidState(f"{held.by} has {held.kind} {name}", hint=f"`rook handback {name}` first")
-        if held is not None and held.kind == kind == TAKEN_OVER:
+        if held is not None and held.kind == kind and again:
             return session
         if held is not None and kind == PAUSED:
             raise InvalidState(f"{name} is {held.kind} already", hint=f"`rook handback {name}` lets it go on")

@@ -44,12 +44,12 @@ from rookery.tasks.model import (
     NEEDS_REBASE,
     PENDING_REVIEW,
     Task,
-    next_state,
 )
 from rookery.tasks.store import Author
 from rookery.turns.stop import sweep
 from rookery.worktrees.reopening import check_branch
 
+_OVER = (COMPLETED, CANCELLED, FAILED)
 _IN_REVIEW = (PENDING_REVIEW, APPROVED, AWAITING_HUMAN_REVIEW)
 _REASON_WIDTH = 300
 
@@ -80,11 +80,23 @@ def resume(ctx: Context, request: Resumption, before: Callable[[Database], objec
     settings = section(ctx.config, earlier.runtime)
     open_runtime(earlier.runtime).check_installed(settings, sling_path(ctx.root, request.caller))
     task = tasks.existing(ctx.db, earlier.task_id)
-    if task is not None and task.state in (COMPLETED, CANCELLED, FAILED):
-        next_state("start", task)  # raises how it is opened again
+    if task is not None and task.state in _OVER:
+        raise InvalidState(
+            f"{request.agent} has nothing to go on with: {handle(task.id)} is {in_words(task.state)}",
+            hint=_begin_again(task, request.agent),
+        )
     check_branch(ctx, earlier)
     sweep(ctx, earlier.id)
     return carry_out(ctx, _reserve(ctx, request, earlier, decide(ctx), before), request.caller)
+
+
+def _begin_again(task: Task, agent: str) -> str:
+    """How an agent whose task is over gets work again."""
+    reopen = f"`rook task reopen {handle(task.id)}`"
+    if task.state == COMPLETED:
+        new = f'`rook sling "…" --name {agent}` gives it a new task'
+        return f"{new}; {reopen}, then `rook sling {handle(task.id)} --name {agent}` does this one again"
+    return f"{reopen}, then `rook resume {agent}`"
 
 
 def find_ended(db: Database, name: str) -> Session:

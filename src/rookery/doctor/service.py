@@ -89,7 +89,8 @@ def _ask(place: Place, category: str, module: str) -> Iterator[Finding]:
             for finding in check(place):
                 yield finding.replace(category=category)
         except Exception as error:
-            yield _broken(category, getattr(check, "__name__", module), error)
+            name = getattr(check, "__name__", module).removeprefix("check_").replace("_", " ")
+            yield _broken(category, name, error)
 
 
 def _broken(category: str, name: str, error: Exception) -> Finding:

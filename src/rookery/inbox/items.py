@@ -175,6 +175,7 @@ def _idle(session: Idle) -> Item:
     why = "it has asked no one and handed in nothing"
     if session.asked is not None:
         why = f"it has asked {session.asked}, who has ended"
+    hand_in = (f"rook task submit {handle(session.task_id)}",) if session.task_id else ()
     look = f"rook attach {session.agent}" if session.mode == TMUX else f"rook inspect {session.agent}"
     return Item(
         key=key_of(model.IDLE, session.id, session.turn),
@@ -184,7 +185,7 @@ def _idle(session: Idle) -> Item:
         about=_line(session.title),
         why=f"{why}, and nothing will wake it",
         since=session.since,
-        commands=(nudge, look, f"rook stop {session.agent}"),
+        commands=(nudge, look, *hand_in, f"rook stop {session.agent}"),
         task_id=session.task_id,
     )
 
@@ -237,7 +238,8 @@ def _review(task: InReview, base: str) -> Item:
         rebase = f'rook resume {task.agent} "Rebase your branch onto {base or "its base"}."'
         commands = (rebase if task.agent else send_back, show)
     elif is_empty:
-        why, commands = "handed in without a commit, and waits for your review", (send_back, show, approve)
+        why = "handed in without a commit, and waits for your review"
+        commands = (send_back, show, f"rook review approve {short}")  # nothing lands: then it is completed
     else:
         what = "the epic is done" if is_epic else "handed in"
         why, commands = f"{what}, and waits for your review", (approve, show, send_back)

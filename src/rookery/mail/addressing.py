@@ -14,6 +14,8 @@ from rookery.mail.model import HUMAN, SYSTEM, EmptyGroup, UnknownRecipient
 from rookery.ops.model import Caller
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
+from rookery.tasks import store as tasks
+from rookery.tasks.model import COMPLETED
 
 KIN_GROUPS = ("all", "children", "siblings", "lead", "parent")
 
@@ -27,6 +29,8 @@ class Addressee(Record):
     is_alive: bool
     is_held: bool = False
     """It is paused or taken over, so it reads its mail later."""
+    is_done: bool = False
+    """It has ended, and so has its task: it cannot be resumed."""
 
 
 def resolve(db: Database, caller: Caller, texts: Iterable[str], roles: Mapping[str, str]) -> list[Addressee]:
@@ -51,7 +55,12 @@ def find_person(db: Database, name: str) -> Addressee:
     if name == SYSTEM:
         raise UnknownRecipient(f"{SYSTEM} is Rookery itself, and reads no mail", hint="write to @lead or to human")
     session = _find_session(db, name)
-    return Addressee(name, None, session.is_alive, session.hold is not None)
+    return Addressee(name, None, session.is_alive, session.hold is not None, _is_done(db, session))
+
+
+def _is_done(db: Database, session: Session) -> bool:
+    task = None if session.is_alive else tasks.existing(db, session.task_id)
+    return task is not None and task.state == COMPLETED
 
 
 def _find_session(db: Database, name: str) -> Session:

@@ -115,6 +115,8 @@ class Sent(Record):
     messages: tuple[Delivery, ...]
     held: tuple[str, ...] = ()
     """Recipients that are paused or taken over: they read it when they go on."""
+    done: tuple[str, ...] = ()
+    """Recipients that have ended, and whose task is completed: only a new task starts them again."""
 
 
 @dataclass(frozen=True, slots=True)

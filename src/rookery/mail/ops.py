@@ -174,7 +174,7 @@ def reply(
     priority: Annotated[str | None, Choices(PRIORITIES), Doc("How urgent it is (as urgent as the message).")] = None,
     payload: PayloadOption = None,
 ) -> Sent:
-    """Answer a message, in its thread."""
+    """Answer a message, in its thread. A person who answers has read it."""
     carried = read_payload(payload)
     if not body.strip():
         raise InvalidInput("the reply is empty", hint="say something with --body")
@@ -188,6 +188,9 @@ def reply(
         draft = Draft((to,), subject, body, type or "status", urgency, carried)
         check_draft(draft)
         hand_in.keep(db, caller, now)
+        if caller.is_human and original.recipient == caller.name and original.read_at is None:
+            _greet(ctx)
+            _mark(ctx, [original])
         whole = draft.replace(payload=hand_in.complete(draft.payload))
         return service.post(db, caller, whole, original.thread_id, original.id, now)
 

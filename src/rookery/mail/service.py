@@ -122,8 +122,9 @@ def post(
         store.insert(db, message)
     not_alive = tuple(recipient.name for recipient in recipients if not recipient.is_alive)
     held = tuple(recipient.name for recipient in recipients if recipient.is_held)
+    done = tuple(recipient.name for recipient in recipients if recipient.is_done)
     to = tuple(delivery.to for delivery in deliveries)
-    return Sent(not_alive, first_id, thread_id or first_id, to, deliveries, held)
+    return Sent(not_alive, first_id, thread_id or first_id, to, deliveries, held, done)
 
 
 def current_turn(db: Database, caller: Caller) -> str | None:

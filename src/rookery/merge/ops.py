@@ -215,7 +215,7 @@ def undo_run(
     )
 
 
-@op("worktree rebase", needs="vcs.write", long=True, touches=PROCESS, view="merges.rebased")
+@op("worktree rebase", needs="vcs.write", long=True, touches=PROCESS, view="worktrees.rebased")
 def rebase_worktree(
     ctx: Context,
     name: Annotated[str, Owns(AGENTS), Doc("The agent whose worktree it is.")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.merge.model import Entry, GateRun, Predicted
+from rookery.merge.model import LANDED, Entry, GateRun, Predicted
 from rookery.sessions.model import Session
 from rookery.tasks.model import OutsideFile
 from rookery.tasks.reviews.store import ReviewStep
@@ -76,6 +76,12 @@ class Decided(Record):
     withdrawn: tuple[str, ...] = ()
     """Entries that were taken out of the merge queue."""
     landed: Entry | None = None
+    """What became of its landing, if that was asked for too."""
+
+    @property
+    def exit_status(self) -> int:
+        """1 if it was to land and did not."""
+        return 0 if self.landed is None or self.landed.state == LANDED else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,7 +358,8 @@ def next_state(step: str, task: Task) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]
     if task.state not in sources:
-        raise InvalidState(f"cannot {step} {task.id}: it is {in_words(task.state)}", hint=_hint_instead(step, task))
+        standing = "needs a rebase" if task.state == NEEDS_REBASE else f"is {in_words(task.state)}"
+        raise InvalidState(f"cannot {step} {task.id}: it {standing}", hint=_hint_instead(step, task))
     return target
 
 
@@ -367,10 +368,16 @@ def _hint_instead(step: str, task: Task) -> str:
     name = handle(task.id)
     if task.state == COMPLETED and step == "complete":
         return "it is done already"
+    is_review = step in ("request changes", "request rebase", "approve")
+    if task.state == COMPLETED and is_review:
+        undo = f"; `rook merge undo {task.branch}` takes back what landed" if task.branch else ""
+        return f"`rook task reopen {name}`, then `rook sling {name}`, does it again{undo}"
     if task.state in (COMPLETED, CANCELLED, FAILED):
         return f"`rook task reopen {name}` first"
     if task.state in ACTIVE and step == "reopen":
         return f"it is open: `rook task get {name}` shows it"
+    if task.state in ACTIVE and is_review and not task.branch:
+        return f"it is not handed in: `rook sling {name}` gives it to an agent"
     if task.state in ACTIVE:
         return (
             f"`rook task submit {name}` hands its branch in"

@@ -72,13 +72,14 @@ class Deinit:
             return plan
         try:
             remover = Remover(self.ctx)
-            branches = remover.vcs.branches(AGENT_BRANCHES)
+            names = sorted(remover.vcs.branches(AGENT_BRANCHES))
             refs = len(remover.vcs.saved_refs())
             known = {session.branch: session for session in sessions.sessions(self.ctx.db)}
-            unlanded = [name for name in sorted(branches) if remover.landed_tip(name, known.get(name)) is None]
+            unlanded = {name for name in names if remover.landed_tip(name, known.get(name)) is None}
         except Refused:  # there is no repository
             return plan
-        return plan.replace(branches=tuple(sorted(branches)), unlanded=tuple(unlanded), refs=refs)
+        stay = tuple(name for name in names if name in unlanded or name not in known)
+        return plan.replace(branches=stay, unlanded=tuple(sorted(unlanded)), refs=refs)
 
     def check(self, plan: Removal) -> None:
         """Raise the reason if it must not be removed."""
@@ -115,6 +116,8 @@ class Deinit:
                 session_hooks.uninstall(self.root)
             steps.reached("hooks removed")
             self._remove_worktrees()
+            with suppress(Refused):
+                plan = plan.replace(branches=tuple(sorted(Remover(self.ctx).vcs.branches(AGENT_BRANCHES))))
             check_at_rest(self.ctx, "removing the project")
             self.ctx.close()
             remove_database(database_path(self.root))

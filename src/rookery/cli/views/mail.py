@@ -37,9 +37,15 @@ def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     if result.not_alive:
         have = "has" if len(result.not_alive) == 1 else "have"
         yield text(f"{', '.join(result.not_alive)} {have} ended; the mail is kept", "busy")
-        yield Paragraph([(f"`rook resume {name}` starts it again, with this mail", "dim") for name in result.not_alive])
+        yield Paragraph([(_start_again(name, result), "dim") for name in result.not_alive])
     if result.held:
         yield Paragraph([(f"{name} reads it after `rook handback {name}`", "dim") for name in result.held])
+
+
+def _start_again(name: str, result: Sent) -> str:
+    if name in result.done:
+        return f'its task is completed: `rook sling "…" --name {name}` gives it a new one, with this mail'
+    return f"`rook resume {name}` starts it again, with this mail"
 
 
 def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:

@@ -30,6 +30,7 @@ from rookery.merge.model import (
     CLEAN,
     DECLINED,
     FAILED,
+    GATE,
     LANDED,
     LANDING,
     MECHANICAL,
@@ -54,7 +55,6 @@ from rookery.merge.model import CONFLICT as CONFLICTS
 from rookery.merge.person.explanation import landing_of, what_it_did
 from rookery.merge.person.handback import changes
 from rookery.merge.person.model import GIVEN_UP, HAS_LANDED, NOT_LANDED, NOTES, ConflictedPath, Resolving, SideView
-from rookery.merge.rebase import Rebased
 from rookery.merge.undo_plan import MOVED_BACK, ReopenedTask, Undo, Undone
 from rookery.tasks.scope.outside import describe_files
 
@@ -97,11 +97,20 @@ def _landed(result: Outcome, into: str) -> Iterator[Block]:
         yield text(f"To land what waits, remove what blocks it, then `rook merge run{into}`.", "busy")
     yield from _failed_gates(result, into)
     for entry in result.entries:
-        if entry.state == FAILED and entry.kind == CONFLICTS:
-            yield text(f"To resolve it by hand: rook merge resolve {handle(entry.id)}", "note")
+        yield from next_steps(entry)
     yield from _after_landing(result)
     for branch in result.resolved:
         yield text(f"{branch} was resolved by hand. `rook merge run{into}` lands it.", "note")
+
+
+def next_steps(entry: Entry) -> Iterator[Block]:
+    """What a person can do about an entry that did not land."""
+    name = handle(entry.id)
+    if entry.state == FAILED and entry.kind == CONFLICTS:
+        yield text(f"To resolve it by hand: rook merge resolve {name}", "note")
+    elif entry.state == FAILED and entry.kind == GATE:
+        fix = f'`rook resume {entry.agent} "…"` sends it back to its agent, ' if entry.agent else ""
+        yield text(f"{fix}`rook merge retry {name}` tries it again.", "note")
 
 
 def _after_landing(result: Outcome) -> Iterator[Block]:
@@ -253,19 +262,6 @@ def _told(result: Undo, landing: Undone) -> str:
 def _effect(first: str, second: str, rows: list[tuple[str, Cell]]) -> list[Block]:
     rows = [row for row in rows if row[0]]
     return [Table((first, second), rows)] if rows else []
-
-
-def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
-    """What became of a branch."""
-    branch, base = result.branch, result.base
-    if result.conflicts:
-        conflicts = [line(f"  {file['path']} ", (f"({file['kind']})", "dim")) for file in result.conflicts]
-        return [Paragraph([(f"{branch} conflicts with {base}. Nothing was changed.", "bad"), *conflicts])]
-    if result.before == result.after:
-        return [text(f"{branch} is up to date with {base}.", "dim")]
-    head = line("Rebased ", (branch, "bold"), f" onto {base}: {plural(result.commits, 'commit')}, now at ")
-    saved = f"The earlier branch is saved as {result.rescue}"
-    return [Paragraph([[*head, short(result.after)], (saved, "dim")])]
 
 
 def _table(entries: Sequence[Entry]) -> Table:

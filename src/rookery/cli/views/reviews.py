@@ -10,6 +10,7 @@ from rookery.base.clock import length, seconds_of
 from rookery.base.ids import handle, with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
+from rookery.cli.views import merges
 from rookery.config.environ import now
 from rookery.merge.model import LANDED
 from rookery.review.diff import WorkDiff
@@ -165,6 +166,7 @@ def decided(result: Decided, _values: dict[str, Any]) -> Iterator[Block]:
             else f"{entry.state}: {with_handles(one_line(entry.reason or ''))}"
         )
         yield text(f"{entry.branch} {how}", "good" if entry.state == LANDED else "bad")
+        yield from merges.next_steps(entry)
     elif result.action == steps.APPROVED:
         yield text(f"`rook merge --branch {result.branch}` lands it", "dim")
     elif result.session is not None:
@@ -235,7 +237,7 @@ def _heading(result: WorkDiff) -> Line:
     added, deleted = sum(file.added or 0 for file in result.files), sum(file.deleted or 0 for file in result.files)
     where = f"landed on {result.landed_on}" if result.landed_on else f"since {result.since}"
     loose = ""
-    if result.worktree is not None:
+    if result.worktree is not None and result.files:
         loose = (
             f", {plural(result.uncommitted, 'uncommitted file')} included" if result.uncommitted else ", all committed"
         )

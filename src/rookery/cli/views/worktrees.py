@@ -8,6 +8,7 @@ from typing import Any
 from rookery.base.ids import with_handles
 from rookery.base.text import one_line, plural
 from rookery.cli.document import Block, Cell, Paragraph, Table, line, moment, short, some, text
+from rookery.merge.rebase import Rebased
 from rookery.worktrees.cleaning import Cleaned, Listed
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.snapshots import Restored, Snapshot
@@ -98,3 +99,16 @@ def _notes(state: WorktreeState) -> str:
         f"{state.step} in progress": state.step is not None,
     }
     return ", ".join(note for note, applies in notes.items() if applies)
+
+
+def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
+    """What became of a branch."""
+    branch, base = result.branch, result.base
+    if result.conflicts:
+        conflicts = [line(f"  {file['path']} ", (f"({file['kind']})", "dim")) for file in result.conflicts]
+        return [Paragraph([(f"{branch} conflicts with {base}. Nothing was changed.", "bad"), *conflicts])]
+    if result.before == result.after:
+        return [text(f"{branch} is up to date with {base}.", "dim")]
+    head = line("Rebased ", (branch, "bold"), f" onto {base}: {plural(result.commits, 'commit')}, now at ")
+    saved = f"The earlier branch is saved as {result.rescue}"
+    return [Paragraph([[*head, short(result.after)], (saved, "dim")])]

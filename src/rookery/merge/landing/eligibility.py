@@ -20,8 +20,8 @@ from rookery.merge import store
 from rookery.merge.landing.history import Unclear, landed_branches, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import CANCELLED as TAKEN_OUT
+from rookery.merge.model import CONFLICT, OPEN, OUTSIDE, UNDONE, Entry, Skipped
 from rookery.merge.model import FAILED as DID_NOT_LAND
-from rookery.merge.model import OPEN, OUTSIDE, UNDONE, Entry, Skipped
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session, last_by
 from rookery.tasks import store as tasks
@@ -188,6 +188,13 @@ def _why_not_ready_by_hand(merger: Merger, task: Task, branch: str, base: str) -
     return _why_settled(merger.ctx.db, branch, tip, base, branch)
 
 
+def _way_on(entry: Entry) -> str:
+    name = handle(entry.id)
+    if entry.kind == CONFLICT:
+        return f"`rook merge resolve {name}` opens its conflict"
+    return f"`rook merge retry {name}` tries again"
+
+
 def _why_settled(db: Database, branch: str, tip: str, base: str, name: str) -> str:
     """What became of the same commit before, if a person has to ask for it again by name."""
     newest = store.select(db, base=base, branch=branch, limit=1)
@@ -195,7 +202,7 @@ def _why_settled(db: Database, branch: str, tip: str, base: str, name: str) -> s
         return ""
     reasons = {
         UNDONE: f"it was undone; `rook merge --branch {name}` lands it again",
-        DID_NOT_LAND: f"it failed: {newest[0].reason}; `rook merge retry {name}` tries again",
+        DID_NOT_LAND: f"it failed: {newest[0].reason}; {_way_on(newest[0])}",
         TAKEN_OUT: f"it was taken out of the queue; `rook merge retry {name}` puts it back",
     }
     return reasons.get(newest[0].state, "")
