@@ -271,6 +271,20 @@ def test_a_task_in_review_waits_for_a_person_unless_a_lead_is_there(hive: Scene)
     assert hive.items() == []  # it is about to land
 
 
+def test_work_that_is_handed_in_again_comes_back_though_no_commit_is_new(hive: Scene) -> None:
+    task = add(hive.db, "Write the parser")
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="b" * 40, start_commit="a" * 40)
+    for _ in range(2):
+        with hive.db.write():
+            hive.db.execute(
+                "INSERT INTO reviews (task_id, action, comment, actor, at) VALUES (?, 'submitted', '', 'bee', ?)",
+                (task, NOW),
+            )
+        [item] = hive.items()
+        service.acknowledge(hive.ctx(), [item.key])
+        assert hive.items() == []
+
+
 def test_what_is_approved_waits_until_it_is_landed(hive: Scene) -> None:
     task = add(hive.db, "Write the parser")
     hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="b" * 40, start_commit="a" * 40)

@@ -143,6 +143,8 @@ class InReview(Record):
     commit: str | None
     updated_at: str
     start_commit: str | None
+    submission: int
+    """What tells one time that it was handed in from the next; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,8 @@ def given_up(db: Database) -> list[GivenUp]:
 def in_review(db: Database) -> list[InReview]:
     """Tasks that were handed in, and whose next step is a person's: no living lead, landing or agent sees to it."""
     rows = db.all(
-        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit FROM tasks t "
+        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit, "
+        "coalesce((SELECT max(seq) FROM reviews WHERE task_id = t.id AND action = 'submitted'), 0) FROM tasks t "
         "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE task_id = t.id) "
         "WHERE t.state IN ('PENDING_REVIEW', 'NEEDS_REBASE', 'APPROVED', 'AWAITING_HUMAN_REVIEW') "
         f"AND t.archived_at IS NULL AND (NOT {_HAS_LEAD} OR {_IS_WITH_PERSON}) "
