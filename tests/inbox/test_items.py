@@ -11,6 +11,7 @@ import pytest
 from mail.hive import LATER, NOW, Agent, Hive
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import handle
+from rookery.events.store import publish
 from rookery.inbox import model, service, store
 from rookery.inbox import ops as inbox_ops
 from rookery.inbox.model import ACKNOWLEDGED, OPEN, SNOOZED, AmbiguousKey, Item, NoSuchItem
@@ -226,6 +227,13 @@ def test_an_agent_whose_task_is_cancelled_or_deleted_waits_to_be_stopped(hive: S
         "bee",
         ("rook stop bee", f"rook task reopen {handle(task)}"),
     )
+    for _ in range(2):
+        with hive.db.write():
+            publish(hive.db, "task.cancelled", task, {}, actor="human", at=NOW)
+        service.acknowledge(hive.ctx(), [hive.items()[0].key])
+        assert hive.items() == []
+    with hive.db.write():
+        publish(hive.db, "task.cancelled", task, {}, actor="human", at=NOW)
     hive.agent("wasp", "task_" + "0" * 26)
     assert [(item.kind, "deleted" in item.why) for item in hive.items()] == [("cancelled", False), ("cancelled", True)]
 

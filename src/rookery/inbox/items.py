@@ -193,7 +193,7 @@ def _idle(session: Idle) -> Item:
 def _stray(session: Stray) -> Item:
     again = (f"rook task reopen {handle(session.task_id)}",) if session.title is not None else ()
     return Item(
-        key=key_of(model.STRAY, session.id),
+        key=key_of(model.STRAY, session.id, session.cancelled or ""),
         kind=model.STRAY,
         id=session.id,
         who=session.agent,

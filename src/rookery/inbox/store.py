@@ -118,6 +118,8 @@ class Stray(Record):
     title: str | None
     """None if the task was deleted."""
     since: str
+    cancelled: int | None
+    """The number of the event; None if the task was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,8 @@ def idle(db: Database) -> list[Idle]:
 def stray(db: Database) -> list[Stray]:
     """Agents that go on although their task is no longer there to be done. A living lead sees to its own."""
     rows = db.all(
-        "SELECT s.id, s.agent, s.task_id, t.title, coalesce(t.updated_at, s.updated_at) FROM sessions s "
+        "SELECT s.id, s.agent, s.task_id, t.title, coalesce(t.updated_at, s.updated_at), (SELECT max(seq) FROM events "
+        "WHERE subject = t.id AND type = 'task.cancelled') FROM sessions s "
         "LEFT JOIN tasks t ON t.id = s.task_id WHERE s.state <> 'ended' AND s.task_id IS NOT NULL "
         f"AND (t.id IS NULL OR t.state = 'CANCELLED') AND NOT {_HAS_LEAD}"
     )
