@@ -55,6 +55,25 @@ def test_no_words_of_settings_and_events_are_in_it(repo: Path) -> None:
     assert '"step":"reserved"' in text
 
 
+def test_a_value_that_is_wrong_in_a_setting_is_not_quoted(repo: Path) -> None:
+    init_project(repo)
+    (repo / ".rookery" / "config.local.yaml").write_text("provision: {env: {DB_PASS=hunter2hunter2}}\n")
+    text = Path(Rook(repo).json("bug-report").data["path"]).read_text()
+    assert "hunter2" not in text
+    assert "provision.env holds '[left out]'" in text
+
+
+def test_a_credential_that_agents_get_is_taken_out_of_the_logs(repo: Path) -> None:
+    init_project(repo)
+    rook = Rook(repo)
+    assert rook("env", "refresh", env={"DEPLOY_TOKEN": "swordfish99"}).status == 0
+    (repo / ".rookery" / "logs").mkdir(exist_ok=True)
+    (repo / ".rookery" / "logs" / "loop.log").write_text("cannot go on: swordfish99 is refused\n")
+    text = Path(rook.json("bug-report").data["path"]).read_text()
+    assert "swordfish99" not in text
+    assert "cannot go on" in text
+
+
 def test_it_works_without_a_project_and_writes_over_nothing(tmp_path: Path) -> None:
     ran = run_rook(tmp_path, "bug-report", "--output", "report.md")
     assert (ran.status, "Nothing was sent" in ran.out.decode()) == (0, True)

@@ -11,6 +11,7 @@ import pytest
 from mail.hive import LATER, NOW, Agent, Hive
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import handle
+from rookery.events.store import publish
 from rookery.inbox import model, service, store
 from rookery.inbox import ops as inbox_ops
 from rookery.inbox.model import ACKNOWLEDGED, OPEN, SNOOZED, AmbiguousKey, Item, NoSuchItem
@@ -226,6 +227,13 @@ def test_an_agent_whose_task_is_cancelled_or_deleted_waits_to_be_stopped(hive: S
         "bee",
         ("rook stop bee", f"rook task reopen {handle(task)}"),
     )
+    for _ in range(2):
+        with hive.db.write():
+            publish(hive.db, "task.cancelled", task, {}, actor="human", at=NOW)
+        service.acknowledge(hive.ctx(), [hive.items()[0].key])
+        assert hive.items() == []
+    with hive.db.write():
+        publish(hive.db, "task.cancelled", task, {}, actor="human", at=NOW)
     hive.agent("wasp", "task_" + "0" * 26)
     assert [(item.kind, "deleted" in item.why) for item in hive.items()] == [("cancelled", False), ("cancelled", True)]
 
@@ -269,6 +277,20 @@ def test_a_task_in_review_waits_for_a_person_unless_a_lead_is_there(hive: Scene)
     with hive.db.write():
         merges.change(hive.db, entry, "retry", actor="human", at=HOUR_LATER)
     assert hive.items() == []  # it is about to land
+
+
+def test_work_that_is_handed_in_again_comes_back_though_no_commit_is_new(hive: Scene) -> None:
+    task = add(hive.db, "Write the parser")
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="b" * 40, start_commit="a" * 40)
+    for _ in range(2):
+        with hive.db.write():
+            hive.db.execute(
+                "INSERT INTO reviews (task_id, action, comment, actor, at) VALUES (?, 'submitted', '', 'bee', ?)",
+                (task, NOW),
+            )
+        [item] = hive.items()
+        service.acknowledge(hive.ctx(), [item.key])
+        assert hive.items() == []
 
 
 def test_what_is_approved_waits_until_it_is_landed(hive: Scene) -> None:

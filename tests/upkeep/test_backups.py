@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from contextlib import closing
@@ -13,10 +14,12 @@ import apsw
 import pytest
 
 from conftest import Rook, git
+from den import DONE, Den
 from disks import fill
 from disks import small_disk as small_disk
 from places import make_place
 from rookery.base.errors import StorageFailed
+from rookery.base.ids import handle
 from rookery.config.environ import read_environ
 from rookery.db import copies
 from rookery.db.copies import copy_to, replace_content
@@ -230,12 +233,29 @@ def damage(path: Path, how: str) -> None:
 
 
 @pytest.mark.slow
+def test_what_has_landed_since_is_named_though_its_branch_is_gone(repo: Path) -> None:
+    den = Den(repo)
+    task = den.task("Work", [{"edit": {"path": "a", "text": "a\n"}}, {"commit": "a"}, DONE])
+    branch = den.sling(task, "--name", "ann")["branch"]
+    den.wait_for("ann", "completed")
+    name = back_up(den.rook)
+    assert den.rook("review", "approve", task, "--merge").status == 0
+    assert branch not in git(repo, "branch", "--list")
+    restored = den.rook.json("restore", name, "--yes").data
+    assert (restored["missing_branches"], restored["lost_landings"]) == ([branch], [branch])
+    refused = den.rook.json("review", "approve", task, "--merge")
+    assert f"`rook task complete {handle(task)}`" in refused.error["hint"]
+    assert den.rook("task", "complete", task).status == 0
+    assert den.rook.json("inbox").data["items"] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["missing", "empty", "garbage", "pages"])
 def test_a_damaged_database_is_moved_away_and_a_backup_takes_its_place(rook: Rook, how: str) -> None:
     rook("task", "create", "kept")
     name = back_up(rook)
     state = rook.folder / ".rookery"
-    (state / "run").mkdir(exist_ok=True)
+    shutil.rmtree(state / "run", ignore_errors=True)  # as in a project that never had a daemon
     damage(state / "rookery.db", how)
     before = (state / "rookery.db").read_bytes() if how != "missing" else None
     assert [backup["name"] for backup in rook.json("restore").data["backups"]] == [name]

@@ -101,6 +101,14 @@ def test_a_conflict_that_a_person_resolves_is_given_up_and_saved(place: Place, r
     assert any(git(place.root, "show", f"{ref}:README.md") == "both" for ref in refs)
 
 
+@pytest.mark.parametrize("name", [".rookery/kept.db", ".rookery/worktrees/ann/kept.db"])
+def test_the_kept_backup_is_never_put_where_all_is_removed(place: Place, rook: Rook, name: str) -> None:
+    place.add("ann")
+    refused = rook("deinit", "--yes", "--keep-backup", name)
+    assert (refused.status, "is in what is removed" in refused.err.decode()) == (1, True)
+    assert (state(place) / "rookery.db").exists()
+
+
 def test_committed_files_stay(place: Place, rook: Rook) -> None:
     (state(place) / "config.yaml").write_text("project: {base: main}\n")
     git(place.root, "add", "-f", ".rookery/config.yaml")

@@ -129,10 +129,13 @@ def test_metrics_and_specs(place: Place, rook: Rook) -> None:
     rook("task", "cancel", done)
     for task in (kept, done):
         rook("spec", "write", task, "--body", "text")
+    own = place.root / ".rookery" / "specs" / "plan.md"
+    own.write_text("a plan of mine\n")
     removed = parts(rook, "--metrics", "--specs", "--yes")
     assert (removed["metrics"]["count"], removed["specs"]["count"], removed["specs"]["kept"]) == (1, 1, 1)
     assert rook("spec", "show", kept).status == 0
     assert rook("spec", "show", done).status == 1
+    assert own.exists()
 
 
 @pytest.mark.slow

@@ -136,6 +136,17 @@ def test_the_backup_of_the_day_is_made_once(place: Place) -> None:
     ctx.close()
 
 
+def test_a_backup_of_a_clock_that_was_ahead_stands_for_no_day(place: Place) -> None:
+    place.time += 365 * DAY
+    ctx = place.context()
+    assert do_due(ctx).backup
+    ctx.close()
+    place.time -= 365 * DAY
+    ctx = place.context()
+    assert do_due(ctx).backup
+    ctx.close()
+
+
 @pytest.mark.slow
 def test_a_day_later_a_command_has_it_done(repo: Path, clock: Clock) -> None:
     init_project(repo)

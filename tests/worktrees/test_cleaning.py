@@ -286,6 +286,21 @@ def test_a_repository_inside_keeps_the_worktree(place: Place) -> None:
     assert (ann.path / "inner" / "file").exists()
 
 
+def test_a_repository_in_an_ignored_folder_keeps_the_worktree_until_its_commits_are_elsewhere(place: Place) -> None:
+    ann = place.add("ann")
+    ann.put(".gitignore", "vendor/\n")
+    inner = ann.path / "vendor" / "lib"
+    ann.put("vendor/lib/file")
+    run(inner, "git", "init", "-q")
+    assert clean(place)["ann"].verdict == "kept"
+    run(inner, "git", "add", ".")
+    run(inner, "git", "commit", "-qm", "Only here")
+    kept = clean(place)["ann"]
+    assert (kept.verdict, "1 commit that no remote has" in kept.reason) == ("kept", True)
+    run(inner, "git", "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert clean(place)["ann"].verdict == "removed"
+
+
 _CLEAN = """
 from rookery.worktrees.cleaning import Cleaner
 from rookery.ops.context import Context

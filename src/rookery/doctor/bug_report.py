@@ -27,6 +27,7 @@ from rookery.config.schema import keys
 from rookery.config.values import show_value
 from rookery.db.migrate import SCHEMA_VERSION
 from rookery.doctor import service
+from rookery.environment import service as environment
 from rookery.events.model import Event
 from rookery.events.redact import redact
 from rookery.events.store import read
@@ -45,6 +46,7 @@ _SHOWN = {
 _OURS = re.compile(r"[a-z]+_[0-9A-Z]{26}|[0-9a-f]{40}|\d{4}-\d\d-\d\dT[\d:.]+Z|")
 """What shows that a text is an id, a commit, a time, or nothing."""
 _HIDDEN = "[left out]"
+_QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def write_report(ctx: Context, place: Place, path: str) -> BugReport:
         raise InvalidInput(f"{path} already exists", hint="choose another name: `rook bug-report --output FILE`")
     sections = list(_sections(ctx, place))
     head = "# Rookery: bug report\n\nSecrets, titles, mail and code are left out. Read it before you send it.\n"
-    text = head + "".join(f"\n## {title}\n\n```\n{_safe(ctx, body)}\n```\n" for title, body in sections)
+    text = head + "".join(f"\n## {title}\n\n```\n{_safe(ctx, place.root, body)}\n```\n" for title, body in sections)
     try:
         write_whole(path, text, mode=0o600)
     except OSError as error:
@@ -98,7 +100,7 @@ def _versions() -> str:
 def _doctor(place: Place) -> str:
     report = service.examine(place)
     rows = [finding for finding in report.checks if finding.status != OK or finding.category == "install"]
-    lines = [f"{finding.status}: {finding.category}, {finding.name}: {finding.message}" for finding in rows]
+    lines = [f"{finding.status}: {finding.category}, {finding.name}: {_unquoted(finding.message)}" for finding in rows]
     return "\n".join([report.status, *lines])
 
 
@@ -175,13 +177,22 @@ def _attempt(make: Callable[[], str]) -> str:
     try:
         return make()
     except (RookError, OSError) as error:
-        return f"this cannot be read: {error}"
+        return f"this cannot be read: {_unquoted(str(error))}"
 
 
-def _safe(ctx: Context, body: str) -> str:
+def _unquoted(message: str) -> str:
+    """A message without what it quotes: a value or a name that is wrong in a setting may be a secret."""
+    return _QUOTED.sub(f"'{_HIDDEN}'", message)
+
+
+def _safe(ctx: Context, root: str | None, body: str) -> str:
     """The text without secrets, without the name of the user's home, and without what ends a block of code."""
     home = ctx.environ.home
-    text = redact(body)
+    known: tuple[str, ...] = ()
+    if root is not None:
+        with suppress(RookError, OSError):
+            known = environment.secrets(root)
+    text = redact(body, known)
     if len(home) > 1:
         text = text.replace(home, "~")
     return visible(text).replace("```", "'''")

@@ -193,7 +193,7 @@ def _idle(session: Idle) -> Item:
 def _stray(session: Stray) -> Item:
     again = (f"rook task reopen {handle(session.task_id)}",) if session.title is not None else ()
     return Item(
-        key=key_of(model.STRAY, session.id),
+        key=key_of(model.STRAY, session.id, session.cancelled or ""),
         kind=model.STRAY,
         id=session.id,
         who=session.agent,
@@ -228,7 +228,7 @@ def _review(task: InReview, base: str) -> Item:
     approve, send_back = f"rook review approve {short} --merge", f'rook review request-changes {short} "…"'
     is_epic = task.state == AWAITING_HUMAN_REVIEW
     is_empty = not is_epic and (task.branch is None or (task.commit is not None and task.commit == task.start_commit))
-    number = task.commit or ""
+    number = ".".join(filter(None, (task.commit, str(task.submission or ""))))
     if task.state == APPROVED:
         why, number = "approved, and has not landed", f"{number}.approved"
         land = f"rook task complete {short}" if is_empty else f"rook merge --branch {shlex.quote(task.branch or '')}"

@@ -118,6 +118,8 @@ class Stray(Record):
     title: str | None
     """None if the task was deleted."""
     since: str
+    cancelled: int | None
+    """The number of the event; None if the task was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class InReview(Record):
     commit: str | None
     updated_at: str
     start_commit: str | None
+    submission: int
+    """What tells one time that it was handed in from the next; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +222,8 @@ def idle(db: Database) -> list[Idle]:
 def stray(db: Database) -> list[Stray]:
     """Agents that go on although their task is no longer there to be done. A living lead sees to its own."""
     rows = db.all(
-        "SELECT s.id, s.agent, s.task_id, t.title, coalesce(t.updated_at, s.updated_at) FROM sessions s "
+        "SELECT s.id, s.agent, s.task_id, t.title, coalesce(t.updated_at, s.updated_at), (SELECT max(seq) FROM events "
+        "WHERE subject = t.id AND type = 'task.cancelled') FROM sessions s "
         "LEFT JOIN tasks t ON t.id = s.task_id WHERE s.state <> 'ended' AND s.task_id IS NOT NULL "
         f"AND (t.id IS NULL OR t.state = 'CANCELLED') AND NOT {_HAS_LEAD}"
     )
@@ -239,7 +244,8 @@ def given_up(db: Database) -> list[GivenUp]:
 def in_review(db: Database) -> list[InReview]:
     """Tasks that were handed in, and whose next step is a person's: no living lead, landing or agent sees to it."""
     rows = db.all(
-        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit FROM tasks t "
+        "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit, "
+        "coalesce((SELECT max(seq) FROM reviews WHERE task_id = t.id AND action = 'submitted'), 0) FROM tasks t "
         "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE task_id = t.id) "
         "WHERE t.state IN ('PENDING_REVIEW', 'NEEDS_REBASE', 'APPROVED', 'AWAITING_HUMAN_REVIEW') "
         f"AND t.archived_at IS NULL AND (NOT {_HAS_LEAD} OR {_IS_WITH_PERSON}) "

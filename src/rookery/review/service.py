@@ -7,10 +7,11 @@ it has been made or not, and the loop undoes a resume that did not come to its e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rookery.agents.resume import Resumption, resume
-from rookery.base.errors import InvalidInput, InvalidState, NotFound, RookError
+from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused, RookError
 from rookery.base.ids import handle
 from rookery.base.page import Page
 from rookery.base.text import in_words, one_line
@@ -214,7 +215,8 @@ class Decision:
         """The work may land as it is; with `lands` it lands at once."""
         if self.tip is None:
             name = self.task.branch or "its branch"
-            raise InvalidState(f"there is no branch {name} any more", hint=self._send_back())
+            hint = self._complete() if self._has_landed() else self._send_back()
+            raise InvalidState(f"there is no branch {name} any more", hint=hint)
         with self.ctx.db.write() as db:
             task = self._current(db)
             if not (lands and task.state == APPROVED and task.commit == self.tip):  # a kill came before the landing
@@ -308,6 +310,19 @@ class Decision:
 
     def _send_back(self) -> str:
         return f'`rook review request-changes {handle(self.task.id)} "…"` opens the task again'
+
+    def _complete(self) -> str:
+        short = handle(self.task.id)
+        return f"its work is on {self.merger.base()}: `rook task complete {short}` says so"
+
+    def _has_landed(self) -> bool:
+        """True if the work that was handed in is on the base, however it came there."""
+        task = self.task
+        if task.commit is None or task.commit == task.start_commit:
+            return False
+        with suppress(Refused):  # the commit, or the base, is gone
+            return self.merger.vcs.has_landed(task.commit, self.merger.base(), since=task.start_commit)
+        return False
 
     def _decided(self, task: Task, action: str) -> Decided:
         agent = None if self.made_by is None else self.made_by.agent

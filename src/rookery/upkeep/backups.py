@@ -17,7 +17,7 @@ from functools import partial
 from rookery.base.clock import is_stamp, stamp
 from rookery.base.errors import InvalidState, NotFound, Refused, StorageFailed
 from rookery.config import layout, steps
-from rookery.config.project import database_path, make_state_folders
+from rookery.config.project import PRIVATE, database_path, make_state_folders
 from rookery.db import commits
 from rookery.db.copies import (
     check_tables,
@@ -43,8 +43,9 @@ from rookery.sessions.model import STOPPED
 from rookery.turns.settlement import end_session
 from rookery.upkeep import salvage
 from rookery.upkeep.model import BEFORE_MIGRATION, BEFORE_RESTORE, KINDS, Backup, Restoration
-from rookery.vcs.ref_names import AGENT_BRANCHES
+from rookery.vcs.ref_names import AGENT_BRANCHES, SNAPSHOTS
 from rookery.worktrees.service import open_repository
+from rookery.worktrees.snapshots import last_snapshot
 
 _ENDING = ".db"
 _NAME = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(\d{3})-")
@@ -206,17 +207,19 @@ def _compare(ctx: Context, done: Restoration) -> Restoration:
         known = {session.branch: session for session in sessions.sessions(ctx.db)}
         landed = {entry.branch for entry in merges.select(ctx.db, states=(LANDED,))}
         base = ctx.config.project.base or vcs.default_branch()
-        unlanded = [name for name in known if name in branches and name not in landed]
+        snapshots = vcs.saved_refs(SNAPSHOTS)  # of a branch that landed and is gone, the last one has its work
+        tips = {name: branches.get(name) or last_snapshot(snapshots, known[name]) for name in known.keys() - landed}
         return done.replace(
             unknown_branches=tuple(sorted(branches.keys() - known.keys())),
             missing_branches=tuple(sorted(name for name in known.keys() - branches.keys() if name not in landed)),
             lost_landings=tuple(
                 sorted(
                     name
-                    for name in unlanded
+                    for name, tip in tips.items()
                     if base is not None
-                    and vcs.count_commits(branches[name], known[name].base_commit)
-                    and vcs.has_landed(branches[name], base, since=known[name].base_commit)
+                    and tip is not None
+                    and vcs.count_commits(tip, known[name].base_commit)
+                    and vcs.has_landed(tip, base, since=known[name].base_commit)
                 )
             ),
         )
@@ -295,7 +298,8 @@ def _existing(path: str) -> Backup:
 @contextmanager
 def _alone(root: str) -> Iterator[None]:
     """One restore at a time."""
-    make_state_folders(layout.path(root, layout.RUN))
+    with suppress(FileExistsError):
+        os.mkdir(layout.path(root, layout.RUN), PRIVATE)  # also where the database is missing
     file = locks.take(layout.path(root, layout.RESTORE_LOCK))
     if file is None:
         raise InvalidState("another process restores a backup just now", hint="wait until it is done")

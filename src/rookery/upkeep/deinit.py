@@ -85,6 +85,8 @@ class Deinit:
         """Raise the reason if it must not be removed."""
         if self.backup is not None and os.path.lexists(self.backup):
             raise InvalidInput(f"{self.backup} already exists", hint="choose another file for --keep-backup")
+        if self.backup is not None and self._goes(self.backup):
+            raise InvalidInput(f"{self.backup} is in what is removed", hint="choose a file elsewhere for --keep-backup")
         if not self.has_database:
             if plan.worktrees:
                 raise InvalidState(
@@ -105,6 +107,12 @@ class Deinit:
                 hint="`rook merge --all` lands what is ready; `rook deinit --force` removes the project, "
                 "and keeps the branches",
             )
+
+    def _goes(self, path: str) -> bool:
+        """True if a file of that name would be deleted with the state, or with a worktree."""
+        folder = os.path.realpath(os.path.dirname(path))
+        doomed = [layout.path(self.root), *(elsewhere(self.ctx) if self.has_database else ())]
+        return any(is_below(folder, os.path.realpath(top)) for top in doomed)
 
     def remove(self, plan: Removal) -> Removal:
         """Remove it; safe to repeat after a kill."""

@@ -212,8 +212,12 @@ def _branches(sweeper: Sweeper, remove: bool) -> Part:
 
 def _specs(sweeper: Sweeper, remove: bool) -> Part:
     ctx = sweeper.ctx
-    paths = {os.path.basename(path).removesuffix(".md"): path for path in _files(ctx.path(layout.SPECS))}
-    known = tasks.get_many(ctx.db, [name for name in paths if is_id(TASK, name)])
+    folder = ctx.path(layout.SPECS)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    stems = {name.removesuffix(".md"): name for name in names if name.endswith(".md")}
+    # Files of other names are a person's own: `rook sling --spec` takes any file.
+    paths = {stem: os.path.join(folder, name) for stem, name in stems.items() if is_id(TASK, stem)}
+    known = tasks.get_many(ctx.db, paths)
     busy = {session.task_id for session in sweeper.alive}
     free = [
         path

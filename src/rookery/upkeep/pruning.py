@@ -57,8 +57,9 @@ def _back_up(ctx: Context) -> str | None:
     """A backup, unless there is one that is young enough."""
     if ctx.config.backup.keep == 0:
         return None
-    before = stamp(ctx.clock() - ctx.config.backup.every / 2)
-    young = [backup for backup in list_backups(ctx.root) if backup.kind == DAILY and backup.at > before]
+    now = ctx.clock()
+    before, until = stamp(now - ctx.config.backup.every / 2), stamp(now)  # the clock may have been ahead
+    young = [backup for backup in list_backups(ctx.root) if backup.kind == DAILY and before < backup.at <= until]
     return None if young else make_backup(ctx, DAILY).name
 
 

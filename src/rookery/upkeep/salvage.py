@@ -22,6 +22,8 @@ from rookery.processes import locks
 
 _PATIENCE = 20.0
 _PAUSE = 0.05
+_SIGNS = (layout.LOCATION, layout.RUN, layout.BACKUPS)
+"""What shows that a project was here: in one that never had a daemon there is no folder for running processes."""
 _FILES = ("", "-wal", "-shm")
 _DAMAGED = ("storage_damaged", "storage_foreign")
 
@@ -32,7 +34,7 @@ def root_of(ctx: Context) -> str:
         return ctx.root
     except NotInitialised:
         root = find_repository(ctx.cwd)
-        if root is None or not os.path.isdir(layout.path(root, layout.RUN)):
+        if root is None or not any(os.path.lexists(layout.path(root, name)) for name in _SIGNS):
             raise
         return root
 

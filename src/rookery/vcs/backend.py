@@ -202,7 +202,10 @@ class Vcs(Protocol):
 
     def contents(self) -> Contents:
         """All that is here and in no commit, by as few commands as the backend needs."""
-        return Contents(self.status(), tuple(self.ignored_files()), tuple(self.inner_repositories()))
+        ignored = snapshots.ignored_paths(self._checkout())
+        files = tuple(path for path in ignored if not path.endswith("/"))
+        inner = (path.rstrip("/") for path in ignored if path.endswith("/"))
+        return Contents(self.status(), files, (*self.inner_repositories(), *inner))
 
     def merging(self) -> Merging:
         """What merges commits in the object database and moves branches, without a checkout.

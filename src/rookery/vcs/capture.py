@@ -72,9 +72,14 @@ def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
 
 def ignored_files(checkout: Checkout) -> list[str]:
     """Every file that is ignored here."""
+    return [path for path in ignored_paths(checkout) if not path.endswith("/")]
+
+
+def ignored_paths(checkout: Checkout) -> list[str]:
+    """The same, and with a `/` at its end every ignored folder that is a repository of its own."""
     paths = checkout.store.read_list("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     outside = tuple(f"{folder}/" for folder in checkout.outside)
-    return [path for path in paths if not path.endswith("/") and not path.startswith(outside)]
+    return [path for path in paths if not path.startswith(outside)]
 
 
 def inner_repositories(store: GitStore, env: Env | None = None) -> list[str]:

@@ -64,6 +64,14 @@ class Manifest(Record):
         except FileNotFoundError:
             return True
 
+    def covers_folder(self, root: str, path: str) -> bool:
+        """The same of all that is in a folder."""
+        return all(
+            self.covers(folder, name)
+            for folder, names, files in os.walk(os.path.join(root, path))
+            for name in (".", *names, *files)
+        )
+
     @property
     def excluded(self) -> frozenset[str]:
         """What it keeps out of commits."""

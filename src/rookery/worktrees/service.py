@@ -210,7 +210,7 @@ def inspect(
         uncommitted=tuple(change.path for change in status.changes if change.kind != UNTRACKED),
         untracked=tuple(change.path for change in status.changes if change.kind == UNTRACKED),
         ignored=_own_ignored(here, contents.ignored, None if session is None else ctx.session_folder(session.id)),
-        inner=contents.inner,
+        inner=_own_inner(ctx, here, contents.inner, session),
         step=here.running_step(),
     )
 
@@ -260,3 +260,11 @@ def _own_ignored(here: Vcs, ignored: Sequence[str], session_folder: str | None) 
     return tuple(
         path for path in ignored if ignore_line(path) not in generated and not manifest.covers(here.root, path)
     )
+
+
+def _own_inner(ctx: Context, here: Vcs, inner: Sequence[str], session: Session | None) -> tuple[str, ...]:
+    """Repositories inside a worktree, but for those that are as the setup command left them."""
+    if not inner or session is None or not session.settings.is_new:
+        return tuple(inner)
+    manifest = provision.read_manifest(ctx.session_folder(session.id))
+    return tuple(path for path in inner if not manifest.covers_folder(here.root, path))

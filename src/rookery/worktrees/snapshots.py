@@ -80,6 +80,12 @@ def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
     return snapshots
 
 
+def last_snapshot(refs: dict[str, str], session: Session) -> str | None:
+    """The commit of a session's last snapshot, of all that are saved."""
+    numbers = _numbers(refs, session.agent, session.id)
+    return refs[snapshot_name(session.agent, session.id, max(numbers))] if numbers else None
+
+
 def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:
     """Restore an agent's worktree to the end of a turn of its last session; one that was cleaned is created again.
 

@@ -54,8 +54,9 @@ class Git(GitWorktrees):
     def contents(self) -> Contents:
         """All that is here and in no commit; git looks through the folder once."""
         status, ignored = self._read_status("--ignored=traditional")
-        # A repository inside this one, whose name ends in `/`, is no file.
-        inner = [change.path.rstrip("/") for change in status.changes if change.path.endswith("/")]
+        # A repository inside this one, whose name ends in `/`, is no file; git hides what is in an ignored one, too.
+        loose = (*(change.path for change in status.changes), *ignored)
+        inner = [path.rstrip("/") for path in loose if path.endswith("/")]
         files = tuple(path for path in ignored if not path.endswith("/"))
         return Contents(status, files, (*self.modules(), *inner))
 
