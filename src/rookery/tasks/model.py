@@ -370,7 +370,7 @@ def _hint_instead(step: str, task: Task) -> str:
         return "it is done already"
     is_review = step in ("request changes", "request rebase", "approve")
     if task.state == COMPLETED and is_review:
-        undo = f"; `rook merge undo {task.branch}` takes back what landed" if task.branch else ""
+        undo = f"; `rook merge undo {task.branch}` reverts what landed" if task.branch else ""
         return f"`rook task reopen {name}`, then `rook sling {name}`, does it again{undo}"
     if task.state in (COMPLETED, CANCELLED, FAILED):
         return f"`rook task reopen {name}` first"

@@ -39,7 +39,7 @@ from rookery.ops.model import Location
 from rookery.processes import holder as holders
 from rookery.processes import locks
 from rookery.sessions import store as sessions
-from rookery.sessions.model import STOPPED
+from rookery.sessions.model import STOPPED, Session
 from rookery.turns.settlement import end_session
 from rookery.upkeep import salvage
 from rookery.upkeep.model import BEFORE_MIGRATION, BEFORE_RESTORE, KINDS, Backup, Restoration
@@ -199,6 +199,11 @@ def _is_still(ctx: Context, version: int) -> bool:
     return version_of(ctx.db) == version
 
 
+def _last_commit(snapshots: dict[str, str], session: Session) -> str | None:
+    last = last_snapshot(snapshots, session)
+    return None if last is None else last[1]
+
+
 def _compare(ctx: Context, done: Restoration) -> Restoration:
     """What git has and the restored database does not know, and the other way round."""
     with suppress(Refused):
@@ -208,7 +213,7 @@ def _compare(ctx: Context, done: Restoration) -> Restoration:
         landed = {entry.branch for entry in merges.select(ctx.db, states=(LANDED,))}
         base = ctx.config.project.base or vcs.default_branch()
         snapshots = vcs.saved_refs(SNAPSHOTS)  # of a branch that landed and is gone, the last one has its work
-        tips = {name: branches.get(name) or last_snapshot(snapshots, known[name]) for name in known.keys() - landed}
+        tips = {name: branches.get(name) or _last_commit(snapshots, known[name]) for name in known.keys() - landed}
         return done.replace(
             unknown_branches=tuple(sorted(branches.keys() - known.keys())),
             missing_branches=tuple(sorted(name for name in known.keys() - branches.keys() if name not in landed)),

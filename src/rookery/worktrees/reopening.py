@@ -17,10 +17,11 @@ from rookery.processes.proctable import SLING
 from rookery.sessions.model import Session
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
-from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
+from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.place import make_parent
 from rookery.worktrees.removal import alone
+from rookery.worktrees.snapshots import last_snapshot
 
 
 def check_branch(ctx: Context, session: Session) -> None:
@@ -74,20 +75,11 @@ def _kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
     cleaned = last_data(ctx.db, "worktree.cleaned", earlier.agent, since=earlier.created_at)
     if cleaned is not None:
         return str(cleaned["rescue"] or "").removeprefix(SAVED)
-    return _last_snapshot(vcs, earlier)
-
-
-def _last_snapshot(vcs: Vcs, earlier: Session) -> str:
-    prefix = snapshot_name(earlier.agent, earlier.id, 0).removesuffix("0")
-    turns = [
-        int(end)
-        for name in vcs.saved_refs(SNAPSHOTS + earlier.agent + "/")
-        if (end := name.removeprefix(prefix)).isdecimal()
-    ]
-    return f"{prefix}{max(turns)}" if turns else ""
+    last = last_snapshot(vcs.saved_refs(f"{SNAPSHOTS}{earlier.agent}/"), earlier)
+    return "" if last is None else last[0]
 
 
 def _held_nothing(vcs: Vcs, earlier: Session) -> bool:
     """True if the agent had committed nothing when its last turn ended, and changed no file."""
-    name = _last_snapshot(vcs, earlier)
-    return bool(name) and vcs.saved_refs(name).get(name) == earlier.start_commit
+    last = last_snapshot(vcs.saved_refs(f"{SNAPSHOTS}{earlier.agent}/"), earlier)
+    return last is not None and last[1] == earlier.start_commit

@@ -80,10 +80,13 @@ def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
     return snapshots
 
 
-def last_snapshot(refs: dict[str, str], session: Session) -> str | None:
-    """The commit of a session's last snapshot, of all that are saved."""
+def last_snapshot(refs: dict[str, str], session: Session) -> tuple[str, str] | None:
+    """The name and the commit of a session's last snapshot, of all that are saved."""
     numbers = _numbers(refs, session.agent, session.id)
-    return refs[snapshot_name(session.agent, session.id, max(numbers))] if numbers else None
+    if not numbers:
+        return None
+    name = snapshot_name(session.agent, session.id, max(numbers))
+    return name, refs[name]
 
 
 def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
+from rookery.base.text import plural
 from rookery.config import layout
 from rookery.merge import store
 from rookery.merge.merger import Merger
@@ -73,7 +74,8 @@ def _clean(merger: Merger, entry: Entry) -> bool:
     has_landed = unmerged[session.branch] == 0 or merger.merging.tip(session.branch) == entry.tip
     if state.is_there and state.is_clean and has_landed:  # else `rook worktree list` shows what is not on the base
         for cleaned in Cleaner(merger.ctx, actor=merger.actor).clean([session.agent]):
-            reason = f" ({cleaned.reason})" if cleaned.reason else ""
+            gone = f"; {plural(cleaned.ignored, 'ignored file')} went with it" if cleaned.ignored else ""
+            reason = f" ({cleaned.reason})" if cleaned.reason else gone
             merger.say(f"worktree of {cleaned.agent}: {cleaned.verdict}{reason}\n")
     return True
 
