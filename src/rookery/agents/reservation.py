@@ -37,6 +37,7 @@ from rookery.sessions.model import (
     Settings,
     TaskTaken,
     check_new_name,
+    is_stopping,
 )
 from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
@@ -160,6 +161,8 @@ def find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str,
     parent = store.living(ctx.db, name)
     if parent is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` lists the living agents")
+    if is_stopping(parent):  # after it has ended, no one would stop the new one
+        raise NotAllowedToSpawn(f"{name} is being stopped", hint="leave --parent out, or name another agent")
     hint = f"ask {parent.parent} by mail for what you need"
     if role.name not in slings.get(parent.role, ()) or role.rights.get("agent.write") == ANY:
         raise NotAllowedToSpawn(f"a {parent.role} cannot sling a {role.name}", hint=hint)
