@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -262,22 +262,29 @@ def new_run(ctx: Context, task: Task, caller: str) -> Run:
     return run
 
 
-def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
+def check_caps(ctx: Context, parent: Session | None, run: Run, *, is_resumed: bool = False) -> None:
+    """Raise CapReached if there are as many agents as may be. One that is resumed is no further one of its run."""
     config, db = ctx.config.agents, ctx.db
-    alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
+    alive, in_run = store.count(db, alive=True), _count_slung(store.sessions(db, run_id=run.id))
     hint = "wait until one has finished, or raise agents.max_concurrent"
     _check_cap(alive, config.max_concurrent, f"the project has {plural(alive, 'living agent')}", hint)
     hint = "raise agents.max_per_run, or sling without --run: that begins a run"
-    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
+    if not is_resumed:
+        _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
     if parent is None:
         return
     living = store.count(db, alive=True, parent=parent.agent)
     hint = "wait until one has finished (config: agents.max_per_lead)"
     _check_cap(living, config.max_per_lead, f"{parent.agent} has {plural(living, 'living agent')}", hint)
     budget = parent.settings.max_agents
-    if budget is not None and len(store.children(db, parent)) >= budget:
+    if budget is not None and not is_resumed and _count_slung(store.children(db, parent)) >= budget:
         message = f"{parent.agent} may sling {plural(budget, 'agent')} in all, and has"
         raise CapReached(message, hint="use the agents that it has")
+
+
+def _count_slung(sessions: Iterable[Session]) -> int:
+    """How many of some sessions are those of new agents, and not of agents that were resumed."""
+    return sum(not session.settings.resumed_from for session in sessions)
 
 
 def _check_cap(number: int, most: int, state: str, hint: str) -> None:
