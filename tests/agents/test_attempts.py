@@ -9,6 +9,7 @@ import pytest
 from conftest import git
 from den import DONE, Den
 from rookery.base.ids import handle
+from support import wait_until
 
 _EDIT = {"edit": {"path": "work.txt", "text": "work\n"}}
 _MORE = {"edit": {"path": "more.txt", "text": "more\n"}}
@@ -80,6 +81,35 @@ def test_what_was_committed_since_is_no_longer_taken_from_a_snapshot(den: Den) -
     git(den.folder / ".rookery/worktrees/bee", "commit", "-qm", "By hand")
     slung = den.sling(task, "--name", "wasp", "--from", "bee")
     assert git(Path(slung["worktree"]), "log", "--format=%s", "main..HEAD") == "By hand"
+
+
+@pytest.mark.slow
+def test_it_starts_from_the_newest_of_what_was_not_committed(den: Den) -> None:
+    wait, newer = {"wait": "mail"}, {"edit": {"path": "work.txt", "text": "newer\n"}}
+    task = stopped(den, _EDIT, wait, newer, wait, wait)
+    den.rook("worktree", "clean", "bee")
+    den.rook("resume", "bee")
+    wait_until(lambda: (den.folder / ".rookery/worktrees/bee/work.txt").read_text() == "newer\n")
+    den.wait_for("bee", "waiting")
+    den.rook("stop", "bee")
+    slung = den.sling(task, "--name", "wasp", "--from", "bee")
+    assert (Path(slung["worktree"]) / "work.txt").read_text() == "newer\n"
+
+
+@pytest.mark.slow
+def test_what_an_agent_of_that_name_left_at_another_task_is_not_taken_for_its_work(den: Den) -> None:
+    first = stopped(den, _EDIT)
+    den.rook("worktree", "clean", "bee")
+    second = den.task("Second", [_MORE, {"wait": "mail"}])
+    den.sling(second, "--name", "bee")
+    den.wait_for("bee", "waiting")
+    den.rook("stop", *_STOP)
+    slung = den.sling(second, "--name", "wasp", "--from", "bee")
+    assert {path.name for path in Path(slung["worktree"]).glob("*.txt")} == {"more.txt"}
+    den.rook("worktree", "clean", "bee")
+    rescues = git(den.folder, "for-each-ref", "--format=%(refname)", "--sort=refname", "refs/rookery/rescue").split()
+    told = instructions(den, den.sling(first, "--name", "hornet")["id"])
+    assert rescues[0] in told.split("## Earlier attempts")[1]
 
 
 @pytest.mark.slow

@@ -327,6 +327,36 @@ def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
 
 
 @pytest.mark.slow
+def test_an_agent_that_is_slung_while_its_lead_is_being_stopped_is_stopped_too(
+    den: Den, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den.sling(den.task("Lead", [{"wait": "mail"}]), "--role", "lead", "--name", "queen")
+    den.wait_for("queen", "waiting")
+    task, late = den.task("Task", [{"hang": True}]), den.task("Late", [{"hang": True}])
+    refused = []
+    announce = stop._announce
+
+    def sling_meanwhile(ctx: Context, session: Session, by: str) -> Session:
+        if session.agent == "queen":
+            den.sling(task, "--parent", "queen", "--name", "bee")
+        announced = announce(ctx, session, by)
+        if session.agent == "queen":
+            refused.append(den.rook.json("sling", late, "--parent", "queen").error["code"])
+        return announced
+
+    monkeypatch.setattr(stop, "_announce", sling_meanwhile)
+    db = den.rook.open()
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    ended = stop.stop(ctx, "queen", "why", by="human")
+    db.close()
+
+    assert [session.agent for session in ended] == ["bee", "queen"]
+    assert refused == ["not_allowed_to_spawn"]
+    assert den.agent("bee")["outcome"] == "stopped"
+    den.assert_no_process()
+
+
+@pytest.mark.slow
 def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypatch: pytest.MonkeyPatch) -> None:
     den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
     db = den.rook.open()

@@ -283,6 +283,11 @@ def test_of_two_attempts_the_one_that_is_not_in_review_can_be_kept_instead(den: 
     assert f"`rook compare {handle(task)} --keep bee`".encode() in den.rook("resume", "bee").err
     assert den.rook("compare", handle(task), "--keep", "bee").status == 0
     assert b"rook review request-changes" in den.rook("resume", "bee").err
+    den.rook("review", "approve", task)
+    hint = den.rook.json("resume", "wasp").error["hint"]
+    commands = [text for text in hint.split("`") if text.startswith("rook ")]
+    assert [den.rook(*command.split()[1:]).status for command in commands] == [0, 0, 0]
+    assert den.rook.json("task", "get", task).data["branch"] == f"rook/wasp/{handle(task)}"
 
 
 def test_one_whose_task_was_deleted_goes_on_with_what_it_is_asked(den: Den) -> None:
@@ -292,6 +297,9 @@ def test_one_whose_task_was_deleted_goes_on_with_what_it_is_asked(den: Den) -> N
     assert resumed["task_id"] is None
     den.wait_for("bee", "completed")
     assert git(den.folder, "show", f"{resumed['branch']}:work.txt") == "second"
+    den.rook("worktree", "clean", "bee")
+    git(den.folder, "branch", "-D", resumed["branch"])
+    assert den.rook.json("resume", "bee").error["hint"] == '`rook sling "…" --name bee` begins again'
 
 
 def test_one_that_is_paused_is_handed_back(den: Den) -> None:
@@ -329,3 +337,15 @@ def test_a_resumed_lead_hears_of_its_agents_that_ended_with_it(den: Den) -> None
     assert "`rook resume bee` starts it again" in shown
     assert "rook resume ant" not in shown
     assert den.rook("stop", "--all", "--yes").status == 0
+
+
+@pytest.mark.slow
+def test_one_that_is_resumed_is_no_further_agent_of_its_lead_and_run(den: Den) -> None:
+    wait = [{"wait": "mail"}]
+    den.sling(den.task("Lead", wait), "--role", "lead", "--name", "queen", "--max-agents", "1")
+    den.sling(den.task("Part", wait), "--parent", "queen", "--name", "bee")
+    den.wait_for("bee", "waiting")
+    den.rook("stop", "bee")
+    assert den.rook.json("resume", "bee", "-c", "agents.max_per_run=2").data["session"]["parent"] == "queen"
+    refused = den.rook.json("sling", den.task("More", wait), "--parent", "queen").error
+    assert (refused["code"], refused["message"]) == ("cap_reached", "queen may sling 1 agent in all, and has")

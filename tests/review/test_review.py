@@ -9,7 +9,12 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
+from rookery.base.errors import InvalidState
 from rookery.base.ids import handle
+from rookery.config.environ import read_environ
+from rookery.ops.context import Context
+from rookery.review.service import Decision
+from support import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +70,55 @@ def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: De
     assert state(den, task) == "COMPLETED"
     landed = den.rook.json("diff", "bee").data
     assert (landed["landed_on"], [file["path"] for file in landed["files"]]) == ("main", ["work.txt"])
+
+
+def test_what_an_agent_says_before_it_has_seen_the_request_hands_nothing_in(den: Den, tmp_path: Path) -> None:
+    edit, commit, done = FIRST
+    submit = {"rook": ["task", "submit", "{task}"]}
+    waits = {"run": f"while test ! -e {tmp_path}/go; do sleep 0.05; done"}
+    asks = [SECOND[0], {"wait": "mail"}]
+    task = den.task("Write work", [edit, commit, submit, waits, done, *asks, *SECOND[1:]])
+    den.sling(task, "--name", "bee")
+    wait_until(lambda: state(den, task) == "PENDING_REVIEW", 60)
+    assert den.rook.json("review", "request-changes", task, "use the better word").data["is_told"]
+    (tmp_path / "go").touch()
+    wait_until(lambda: den.agent("bee").get("turns") == 2, 60)
+    den.wait_for("bee", "waiting")
+    assert state(den, task) == "IN_PROGRESS"
+    assert den.rook.json("merge", "--all").data["entries"] == []
+    den.rook("mail", "send", "bee", "--subject", "Go on")
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "log", "--format=%s", f"main..rook/bee/{handle(task)}") == "Second\nFirst"
+    assert state(den, task) == "PENDING_REVIEW"
+
+
+def test_an_author_that_ends_meanwhile_is_resumed_and_a_second_request_is_refused(den: Den) -> None:
+    edit, commit, _ = FIRST
+    submit = {"rook": ["task", "submit", "{task}"]}
+    task = den.task("Write work", [edit, commit, submit, {"wait": "mail"}, *SECOND])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "waiting")
+    with den.without_loop():
+        ctx = Context(cwd=str(den.folder), environ=read_environ(), clock=lambda: 2_000_000_000.0)
+        one, other = (Decision(ctx, task, "request changes", comment) for comment in ("one word", "other word"))
+        den.rook("stop", "bee")
+        decided = one.request_changes()
+        assert decided.session is not None
+        with pytest.raises(InvalidState):
+            other.request_changes()
+        ctx.close()
+    asked = [message for message in den.mail(to="bee") if "word" in message["body"]]
+    assert [message["body"].split("\n")[0] for message in asked] == ["one word"]
+
+
+def test_a_rebase_is_asked_for_also_if_its_author_cannot_be_resumed(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    den.rook("worktree", "clean", "bee")
+    decided = den.rook.json("review", "request-rebase", task, "-c", "provision.setup=exit 7").data
+    assert (decided["state"], decided["session"]) == ("NEEDS_REBASE", None)
+    assert "bee could not be resumed" in decided["problem"]
+    steps = den.rook.json("review", "show", task).data["steps"]
+    assert [step["action"] for step in steps] == ["submitted", "rebase_requested"]
 
 
 def test_an_approval_whose_landing_fails_says_so_and_what_to_do(den: Den) -> None:

@@ -9,7 +9,8 @@ from rookery.sessions.model import FAILED, NoSuchAgent, Session, last_by
 from rookery.tasks import store as tasks
 from rookery.turns.instructions import Attempt
 from rookery.vcs.backend import Vcs
-from rookery.vcs.ref_names import RESCUE, SAVED, SNAPSHOTS, snapshot_name
+from rookery.vcs.ref_names import SAVED
+from rookery.worktrees import reopening
 
 
 def find_attempts(ctx: Context, task_id: str, *, without: str = "") -> list[Attempt]:
@@ -17,13 +18,13 @@ def find_attempts(ctx: Context, task_id: str, *, without: str = "") -> list[Atte
     sessions = [session for session in store.sessions(ctx.db, task_id=task_id) if session.outcome != FAILED]
     last = last_by("branch", (session for session in sessions if session.id != without))
     vcs = ctx.repository()
-    return [describe_attempt(vcs, session) for session in last.values()]
+    return [describe_attempt(ctx, vcs, session) for session in last.values()]
 
 
-def describe_attempt(vcs: Vcs, session: Session) -> Attempt:
+def describe_attempt(ctx: Context, vcs: Vcs, session: Session) -> Attempt:
     """What is left of an attempt: its branch, and the newest ref that holds more than the branch does."""
     tip = vcs.branch_tip(session.branch)
-    saved = "" if tip is None else _find_saved(vcs, session, tip)
+    saved = "" if tip is None else _find_saved(ctx, vcs, session, tip)
     return Attempt(
         session.agent,
         session.role,
@@ -55,7 +56,7 @@ def find_start(ctx: Context, text: str, agent: str) -> tuple[Session, str, str]:
     tip = vcs.branch_tip(session.branch)
     if tip is None:
         raise InvalidState(f"the branch {session.branch} of {agent} is gone", hint="leave --from out")
-    saved = _find_saved(vcs, session, tip)
+    saved = _find_saved(ctx, vcs, session, tip)
     if not saved:
         return session, tip, f"the branch of {agent}"
     merging = vcs.merging()
@@ -63,15 +64,9 @@ def find_start(ctx: Context, text: str, agent: str) -> tuple[Session, str, str]:
     return session, commit, f"the branch of {agent}, and what it had not committed ({saved})"
 
 
-def _find_saved(vcs: Vcs, session: Session, tip: str) -> str:
-    """The newest snapshot or rescue that was made on the branch as it is, and that holds more; empty if none does."""
-    git = vcs.merging().store
-    own = snapshot_name(session.agent, session.id, 0).removesuffix("0")
-    refs = vcs.saved_refs(f"{SNAPSHOTS}{session.agent}/")
-    turns = sorted((name for name in refs if name.startswith(own)), key=lambda name: int(name.removeprefix(own)))
-    rescues = vcs.saved_refs(f"{RESCUE}{session.agent}/")
-    for name in [*sorted(rescues, reverse=True), *reversed(turns[-1:])]:
-        commit = rescues.get(name) or refs[name]
-        if commit != tip and git.find_commit(f"{commit}^") == tip:
-            return SAVED + name
-    return ""
+def _find_saved(ctx: Context, vcs: Vcs, session: Session, tip: str) -> str:
+    """The ref that keeps what an attempt had not committed on its branch as it is; empty if none does."""
+    name = reopening.kept_under(ctx, vcs, session)
+    commit = vcs.saved_refs(name).get(name) if name else None
+    is_more = commit not in (None, tip) and vcs.merging().store.find_commit(f"{commit}^") == tip
+    return SAVED + name if is_more else ""

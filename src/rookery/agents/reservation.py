@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -37,6 +37,7 @@ from rookery.sessions.model import (
     Settings,
     TaskTaken,
     check_new_name,
+    is_stopping,
 )
 from rookery.tasks import lifecycle, listing_store, service
 from rookery.tasks import store as tasks
@@ -160,6 +161,8 @@ def find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str,
     parent = store.living(ctx.db, name)
     if parent is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` lists the living agents")
+    if is_stopping(parent):  # after it has ended, no one would stop the new one
+        raise NotAllowedToSpawn(f"{name} is being stopped", hint="leave --parent out, or name another agent")
     hint = f"ask {parent.parent} by mail for what you need"
     if role.name not in slings.get(parent.role, ()) or role.rights.get("agent.write") == ANY:
         raise NotAllowedToSpawn(f"a {parent.role} cannot sling a {role.name}", hint=hint)
@@ -259,22 +262,29 @@ def new_run(ctx: Context, task: Task, caller: str) -> Run:
     return run
 
 
-def check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
+def check_caps(ctx: Context, parent: Session | None, run: Run, *, is_resumed: bool = False) -> None:
+    """Raise CapReached if there are as many agents as may be. One that is resumed is no further one of its run."""
     config, db = ctx.config.agents, ctx.db
-    alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
+    alive, in_run = store.count(db, alive=True), _count_slung(store.sessions(db, run_id=run.id))
     hint = "wait until one has finished, or raise agents.max_concurrent"
     _check_cap(alive, config.max_concurrent, f"the project has {plural(alive, 'living agent')}", hint)
     hint = "raise agents.max_per_run, or sling without --run: that begins a run"
-    _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
+    if not is_resumed:
+        _check_cap(in_run, config.max_per_run, f"{run.id} has slung {plural(in_run, 'agent')}", hint)
     if parent is None:
         return
     living = store.count(db, alive=True, parent=parent.agent)
     hint = "wait until one has finished (config: agents.max_per_lead)"
     _check_cap(living, config.max_per_lead, f"{parent.agent} has {plural(living, 'living agent')}", hint)
     budget = parent.settings.max_agents
-    if budget is not None and len(store.children(db, parent)) >= budget:
+    if budget is not None and not is_resumed and _count_slung(store.children(db, parent)) >= budget:
         message = f"{parent.agent} may sling {plural(budget, 'agent')} in all, and has"
         raise CapReached(message, hint="use the agents that it has")
+
+
+def _count_slung(sessions: Iterable[Session]) -> int:
+    """How many of some sessions are those of new agents, and not of agents that were resumed."""
+    return sum(not session.settings.resumed_from for session in sessions)
 
 
 def _check_cap(number: int, most: int, state: str, hint: str) -> None:

@@ -131,7 +131,7 @@ def _reserve(
             before(db)
             parent = _find_parent(ctx, request, earlier, role, slings)
             run = _find_run(ctx, request, earlier)
-            check_caps(ctx, parent, run)
+            check_caps(ctx, parent, run, is_resumed=True)
             check_scope_free(db, files, parent, can_write)
             replaced = tasks.existing(db, earlier.task_id)
             task = _begin(ctx, earlier, role, now)
@@ -216,6 +216,8 @@ def _begin(ctx: Context, earlier: Session, role: Role, now: str) -> Task | None:
         hint = f'`rook review request-changes {handle(task.id)} "…"` says what to change, and resumes it'
         if task.branch != earlier.branch:
             keep = f"`rook compare {handle(task.id)} --keep {earlier.agent}`"
+            if task.state == APPROVED:
+                keep = f"`rook task fail {handle(task.id)}`, `rook task reopen {handle(task.id)}`, then {keep}"
             hint = f"with {task.branch}; {keep} hands in {earlier.branch} instead"
         raise InvalidState(f"{handle(task.id)} is {in_words(task.state)}", hint=hint)
     if task.state == NEEDS_REBASE and task.branch == earlier.branch:

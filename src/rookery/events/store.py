@@ -112,10 +112,11 @@ def last_actor(db: Database, kind: str, subject: str) -> str | None:
     return actor
 
 
-def last_data(db: Database, kind: str, subject: str, *, since: str) -> dict[str, Any] | None:
-    """What the last event of that type about a subject says, if there is one since a time."""
-    sql = "SELECT data FROM events WHERE subject = ? AND type = ? AND at >= ? ORDER BY seq DESC LIMIT 1"
-    data = db.value(sql, (subject, kind, since))
+def last_data(db: Database, kind: str, subject: str, *, since: str, before: str | None = None) -> dict[str, Any] | None:
+    """What the last event of that type about a subject says, if there is one since a time, and before another."""
+    sql = "SELECT data FROM events WHERE subject = ? AND type = ? AND at >= ?"
+    until, values = ("", ()) if before is None else (" AND at < ?", (before,))
+    data = db.value(f"{sql}{until} ORDER BY seq DESC LIMIT 1", (subject, kind, since, *values))
     return None if data is None else dict(loads(data))
 
 

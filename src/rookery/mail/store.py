@@ -243,6 +243,12 @@ def terminal_message(db: Database, session: Session) -> Message | None:
     return next(iter(_messages(db, condition, session.agent, session.id, *types)), None)
 
 
+def first_since(db: Database, sender: str, recipient: str, at: str) -> Message | None:
+    """The first message from one to another since a time, if there is one."""
+    condition = "m.recipient = ? AND m.sender = ? AND m.created_at >= ? ORDER BY m.seq LIMIT 1"
+    return next(iter(_messages(db, condition, recipient, sender, at)), None)
+
+
 def group_members(db: Database, group: str) -> list[str]:
     """The members of a named group; none if there is no such group."""
     return _texts(db, "SELECT member FROM mail_groups WHERE name = ? ORDER BY member", group)

@@ -247,9 +247,11 @@ class Decision:
         author = self.made_by
         if author is None or self.problem:
             return self._without_author(action, self.problem)
-        if author.is_alive:
-            with self.ctx.db.write() as db:
+        with self.ctx.db.write() as db:
+            is_told = sessions.session(db, author.id).is_alive  # it may have ended since
+            if is_told:
                 task = self._send_back_to(db, action, author.agent)
+        if is_told:
             return self._decided(task, action).replace(is_told=True)
         request = Resumption(author.agent, self.ctx.actor, why=why, **options)
         try:
@@ -269,10 +271,14 @@ class Decision:
         return ""
 
     def _without_author(self, action: str, problem: str) -> Decided:
-        """Keep a decision for work whose author does not go on. Without an author its holder keeps the task."""
+        """Keep a decision for work whose author does not go on. Without an author its holder keeps the task.
+
+        A resume that failed after it was reserved has kept the decision already.
+        """
         with self.ctx.db.write() as db:
-            task = tasks.get(db, self.task.id)
-            if task.state in STATES:
+            task, last = tasks.get(db, self.task.id), reviews.last(db, self.task.id)
+            own = (action, self.author.name, self.author.now, self.comment)
+            if last is None or (last.action, last.actor, last.at, last.comment) != own:
                 holder = self.task.assignee if self.made_by is None else None
                 task = self._send_back_to(db, action, holder)
         return self._decided(task, action).replace(problem=problem)

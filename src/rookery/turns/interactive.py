@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rookery.mail import store as mail_store
+from rookery.mail.last_word import last_word
 from rookery.ops.context import Context
 from rookery.processes.exits import killed_by
 from rookery.processes.proctable import MARK
@@ -46,7 +47,7 @@ def take_mail(ctx: Context, session: Session) -> str:
     """Mail that came while the turn was running, for the turn to go on with; nothing once the work is over."""
     with ctx.db.write() as db:
         turn = store.running_turn(db, session.id)
-        if turn is None or mail_store.terminal_message(db, session) is not None:
+        if turn is None or last_word(db, session) is not None:
             return ""
         if session.hold is not None or not mail_store.has_waking(db, session.agent):
             return ""  # what wakes no agent keeps none awake either
@@ -90,6 +91,6 @@ def end_terminal(ctx: Context, session_id: str) -> None:
     take_snapshot(ctx, session)
     status = None if pane is None else pane.exit_status
     reason = "its terminal is gone" if pane is None else killed_by(status) or f"exited with status {status}"
-    is_finished = mail_store.terminal_message(ctx.db, session) is not None
+    is_finished = last_word(ctx.db, session) is not None
     end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason, is_swept=False)
     sweep(ctx, session.id)

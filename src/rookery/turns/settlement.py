@@ -21,6 +21,7 @@ from rookery.costs.prices import price
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail import store as messages
+from rookery.mail.last_word import last_word
 from rookery.ops.context import Context
 from rookery.processes.exits import how_it_ended
 from rookery.roles.catalog import read_role
@@ -78,7 +79,7 @@ def settle_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd, *, can
         if not session.is_alive or turn.state != TURN_RUNNING:
             return False
         close_turn(ctx, session, turn, end)
-        last_message = messages.terminal_message(db, session) if can_end_session else None
+        last_message = last_word(db, session) if can_end_session else None
         if last_message is not None:
             # In a terminal the program still runs, and called us: the loop ends it.
             is_swept = session.mode == HEADLESS

@@ -39,18 +39,26 @@ def stop(ctx: Context, name: str, reason: str, *, by: str) -> list[Session]:
         raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` lists all agents, also those that have ended")
     if not session.is_alive:
         return [session]
+    ended = _stop_below(ctx, name, by)
+    session = _announce(ctx, session, by)
+    steps.reached("stop announced")
+    ended += _stop_below(ctx, name, by)  # what it slung meanwhile; from now on it slings none
+    return [*ended, _end(ctx, session, reason, tell_parent=by != session.parent)]
+
+
+def _stop_below(ctx: Context, name: str, by: str) -> list[Session]:
+    """Stop the agents that answer to one, and those below them."""
     ended: list[Session] = []
     for child in store.sessions(ctx.db, alive=True, parent=name):
         ended += stop(ctx, child.agent, f"{name} was stopped", by=by)
-    session = _announce(ctx, session, by)
-    steps.reached("stop announced")
-    return [*ended, _end(ctx, session, reason, tell_parent=by != session.parent)]
+    return ended
 
 
 def finish(ctx: Context, session_id: str) -> None:
     """Finish a `rook stop` that was killed; safe to repeat."""
     session = store.session(ctx.db, session_id)
     if session.is_alive and is_abandoned(ctx, session):
+        _stop_below(ctx, session.agent, session.agent)
         _end(ctx, session, "stopped")
 
 

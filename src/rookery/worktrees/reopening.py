@@ -14,6 +14,7 @@ from rookery.config.environ import marked_children
 from rookery.events.store import last_data
 from rookery.ops.context import Context
 from rookery.processes.proctable import SLING
+from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
@@ -28,7 +29,8 @@ def check_branch(ctx: Context, session: Session) -> None:
     """Raise InvalidState if the branch of a session is gone with what it held: then there is nothing to go on with."""
     vcs = worktrees.open_repository(ctx)
     if vcs.branch_tip(session.branch) is None and not _held_nothing(vcs, session):
-        again = f"`rook sling {session.task_id} --name {session.agent}` begins again"
+        task = '"…"' if session.task_id is None else session.task_id  # it was deleted
+        again = f"`rook sling {task} --name {session.agent}` begins again"
         raise InvalidState(f"{session.branch}, the branch of {session.agent}, is gone", hint=again)
 
 
@@ -59,7 +61,7 @@ def restore_uncommitted(ctx: Context, session: Session, earlier: Session) -> str
     """
     vcs = worktrees.open_repository(ctx)
     tip = vcs.branch_tip(session.branch)
-    name = _kept_under(ctx, vcs, earlier)
+    name = kept_under(ctx, vcs, earlier)
     commit = vcs.saved_refs(name).get(name) if name else None
     if tip is None or commit is None or commit == tip:
         return ""
@@ -70,9 +72,14 @@ def restore_uncommitted(ctx: Context, session: Session, earlier: Session) -> str
     return SAVED + name
 
 
-def _kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
-    """The name of the ref that keeps the last content of a worktree; empty if nothing was left uncommitted."""
-    cleaned = last_data(ctx.db, "worktree.cleaned", earlier.agent, since=earlier.created_at)
+def kept_under(ctx: Context, vcs: Vcs, earlier: Session) -> str:
+    """The name of the ref that keeps the last content of a worktree; empty if nothing was left uncommitted.
+
+    Rescues of the agent's other sessions do not count: they are older, or of another task.
+    """
+    later = (one.created_at for one in store.of_agent(ctx.db, earlier.agent) if one.created_at > earlier.created_at)
+    since, before = earlier.created_at, next(later, None)
+    cleaned = last_data(ctx.db, "worktree.cleaned", earlier.agent, since=since, before=before)
     if cleaned is not None:
         return str(cleaned["rescue"] or "").removeprefix(SAVED)
     last = last_snapshot(vcs.saved_refs(f"{SNAPSHOTS}{earlier.agent}/"), earlier)
