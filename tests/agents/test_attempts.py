@@ -108,8 +108,8 @@ def test_what_an_agent_of_that_name_left_at_another_task_is_not_taken_for_its_wo
     assert {path.name for path in Path(slung["worktree"]).glob("*.txt")} == {"more.txt"}
     den.rook("worktree", "clean", "bee")
     rescues = git(den.folder, "for-each-ref", "--format=%(refname)", "--sort=refname", "refs/rookery/rescue").split()
-    told = instructions(den, den.sling(first, "--name", "hornet")["id"])
-    assert rescues[0] in told.split("## Earlier attempts")[1]
+    instructed = instructions(den, den.sling(first, "--name", "hornet")["id"])
+    assert rescues[0] in instructed.split("## Earlier attempts")[1]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None
         "to": ["queen"],
         "not_alive": [],
         "held": [],
+        "done": [],
         "messages": [{"id": asked["id"], "to": "queen", "audience": None}],
     }
     checked = hive.rook("mail", "check", "--json", as_=queen).data

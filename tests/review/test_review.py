@@ -271,3 +271,13 @@ def test_a_second_task_or_agent_is_no_comment(den: Den, verb: str) -> None:
         assert f"`rook review {verb}`" in refused.error["hint"]
     assert state(den, task) == "PENDING_REVIEW"
     assert den.rook("review", verb, task, f"see {handle(other)}").status == 0
+
+
+def test_what_was_handed_in_stays_so_if_its_agent_is_stopped_before_its_turn_has_ended(den: Den) -> None:
+    task = den.task("Write work", [*FIRST, {"hang": True}])
+    den.sling(task, "--name", "bee")
+    wait_until(lambda: bool(den.mail(type="worker_done")), 30)
+    assert den.rook("stop", "--all", "--yes").status == 0
+    assert (den.agent("bee")["outcome"], state(den, task)) == ("completed", "PENDING_REVIEW")
+    assert den.rook("merge", "--all").status == 0
+    assert git(den.folder, "show", "main:work.txt") == "first"

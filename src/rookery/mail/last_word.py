@@ -23,10 +23,12 @@ def last_word(db: Database, session: Session) -> Message | None:
 
 
 def _is_outdated(db: Database, session: Session, message: Message) -> bool:
-    """True if the work was sent back, and the turn that saw the request began after the message, or is yet to come."""
+    """True if the work was sent back after the message, or the turn that saw why began later, or none has seen it."""
     step = None if session.task_id is None else reviews.last(db, session.task_id)
     if step is None or step.action not in _SENT_BACK or step.branch != session.branch:
         return False
+    if message.created_at < step.at:
+        return True
     request = store.first_since(db, step.actor, session.agent, step.at)
     if request is None:
         return False

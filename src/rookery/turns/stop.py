@@ -10,6 +10,7 @@ from rookery.base.clock import has_passed, seconds_of
 from rookery.base.errors import InvalidState
 from rookery.config import steps
 from rookery.costs import store as costs
+from rookery.mail.last_word import last_word
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
@@ -18,7 +19,7 @@ from rookery.processes.proctree import end_tree, marked
 from rookery.runtimes.model import TMUX
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import journal, store
-from rookery.sessions.model import RESERVED, STOPPED, STOPPING, NoSuchAgent, Session, Turn
+from rookery.sessions.model import COMPLETED, RESERVED, STOPPED, STOPPING, NoSuchAgent, Session, Turn
 from rookery.status.screens import keep_screen
 from rookery.terminal.tmux import Tmux
 from rookery.turns.settlement import end_session, read_usage, take_snapshot
@@ -68,6 +69,8 @@ def _end(ctx: Context, session: Session, reason: str, *, tell_parent: bool = Tru
     _discard_unfinished(ctx, session)
     take_snapshot(ctx, session)
     steps.reached("stop snapshotted")
+    if last_word(ctx.db, session) is not None:  # only its turn had not ended: what it has handed in stays so
+        return end_session(ctx, session.id, COMPLETED, reason, tell_parent=tell_parent)
     return end_session(ctx, session.id, STOPPED, reason, tell_parent=tell_parent)
 
 
