@@ -34,7 +34,7 @@ def seen(den: Den) -> object:
     """What people see of bee."""
     shown = [den.rook.json(*words).data for words in (["agents", "show", "bee"], ["worktree", "list"])]
     identity = (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
-    inspected = re.sub(r"\d+s ago", "", den.rook("inspect", "bee").out.decode())
+    inspected = re.sub(r"\d+s ago|now$", "", den.rook("inspect", "bee").out.decode(), flags=re.MULTILINE)
     return shown, den.agent("bee"), inspected.split("\n")[:12], identity
 
 

@@ -83,7 +83,8 @@ class Live:
 
     @property
     def place(self) -> address.Address:
-        """Where the daemon is."""
+        """Where the daemon is; of one that has just begun, as soon as it says so."""
+        wait_until(lambda: address.read_address(self.root) is not None)
         place = address.read_address(self.root)
         assert place is not None
         return place

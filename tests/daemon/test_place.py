@@ -64,6 +64,18 @@ def test_who_only_looks_is_not_taken_for_a_daemon(root: str, monkeypatch: pytest
     assert not address.is_locked(root)
 
 
+def test_the_address_of_an_earlier_daemon_is_not_taken_for_that_of_the_next(root: str) -> None:
+    lock = address.take_lock(root)
+    assert lock is not None
+    address.write_address(lock, address.describe_self(root, {}, "1", "now"))
+    os.close(lock)
+    assert address.read_address(root) is not None
+    lock = address.take_lock(root)  # it does not listen yet
+    assert address.read_address(root) is None
+    assert lock is not None
+    os.close(lock)
+
+
 def test_a_link_in_the_place_of_the_lock_is_not_followed(root: str, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     os.symlink(tmp_path / "precious", address.lock_path(root))

@@ -315,6 +315,8 @@ def test_one_that_is_paused_is_handed_back(den: Den) -> None:
 def test_a_resumed_lead_hears_of_its_agents_that_ended_with_it(den: Den) -> None:
     epic = den.task("Epic", [{"wait": "mail"}, {"rook": ["resume", "bee"]}, {"wait": "mail"}])
     den.sling(epic, "--role", "lead", "--name", "queen")
+    den.wait_for("queen", "waiting")
+    den.rook("pause", "queen")  # the mail of its agents must not wake it yet
     plans: dict[str, list[Any]] = {"bee": [{"wait": "mail"}], "wasp": [{"wait": "mail"}], "ant": [*FIRST, DONE]}
     for name, steps in plans.items():
         part = den.task(name, steps, "--parent", epic)

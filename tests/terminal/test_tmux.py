@@ -119,7 +119,7 @@ class TestTyping:
         shows(tmux, "up")
         tmux.send_text("ada", text)
         tmux.enter("ada")
-        wait_until(lambda: out.read_bytes().endswith(b"\r"))
+        wait_until(lambda: out.exists() and out.read_bytes().endswith(b"\r"))
         return out.read_bytes()
 
     @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ def take_lock(root: str) -> int | None:
     file = locks.open_file(lock_path(root))
     for _ in range(_TRIES):  # a process that only looks whether it is locked holds it for a moment, too
         if locks.hold(file):
+            os.ftruncate(file, 0)  # what the daemon before us wrote would be taken for ours as soon as we listen
             return file
         time.sleep(_PAUSE)
     os.close(file)
