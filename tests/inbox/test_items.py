@@ -17,8 +17,11 @@ from rookery.inbox import ops as inbox_ops
 from rookery.inbox.model import ACKNOWLEDGED, OPEN, SNOOZED, AmbiguousKey, Item, NoSuchItem
 from rookery.mail import ops as mail_ops
 from rookery.mail import store as mail_store
+from rookery.merge import lease_store
 from rookery.merge import store as merges
+from rookery.merge.lease_store import LeaseRow
 from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, GATE, OUTSIDE, Entry
+from rookery.processes import holder as holders
 from rookery.tasks import lifecycle
 from rookery.tasks.store import Author
 from support import add
@@ -164,7 +167,26 @@ def test_only_the_newest_try_of_a_branch_counts(hive: Scene) -> None:
     assert hive.kinds() == ["gate"]
     with hive.db.write():
         merges.insert(hive.db, merges.select(hive.db)[0].replace(id="mrg_" + "1" * 26, state="queued"))
-    assert hive.items() == []
+    assert hive.kinds() == ["landing"]
+
+
+def test_what_is_queued_and_no_merger_lands_is_one_thing_for_each_base(hive: Scene) -> None:
+    for branch in "xy":
+        hive.fail(branch, GATE)
+        hive.set("merges", f"mrg_{branch.upper():0>26}", state="queued")
+    [item] = hive.items()
+    assert (item.kind, item.about, item.command) == ("landing", "main", "rook merge run --into main")
+    assert "2 branches are queued" in item.why
+    me = holders.myself()
+    with hive.db.write():
+        lease_store.save(hive.db, LeaseRow("main", 1, "human", me, HOUR_LATER))
+    assert hive.items() == []  # a merger is at work
+    with hive.db.write():
+        lease_store.free(hive.db, "main", 1)
+    assert hive.kinds() == ["landing"]
+    hive.agent("queen", None, "working")
+    hive.set("merges", "mrg_" + "X".rjust(26, "0"), lead="queen")
+    assert "y is queued" in hive.items()[0].why
 
 
 def test_a_branch_that_failed_is_its_agents_while_that_is_at_work(hive: Scene) -> None:
@@ -276,7 +298,7 @@ def test_a_task_in_review_waits_for_a_person_unless_a_lead_is_there(hive: Scene)
     assert hive.kinds() == ["gate"]  # which says more of the same task
     with hive.db.write():
         merges.change(hive.db, entry, "retry", actor="human", at=HOUR_LATER)
-    assert hive.items() == []  # it is about to land
+    assert hive.kinds() == ["landing"]  # if a merger takes it
 
 
 def test_work_that_is_handed_in_again_comes_back_though_no_commit_is_new(hive: Scene) -> None:

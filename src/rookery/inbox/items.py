@@ -12,9 +12,9 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.inbox import model
 from rookery.inbox.model import Item, key_of, short_hash
-from rookery.inbox.store import Asked, Broken, FailedTask, GivenUp, Idle, InReview, Stray, Stuck
+from rookery.inbox.store import Asked, Broken, FailedTask, GivenUp, Idle, InReview, Queued, Stray, Stuck
 from rookery.mail.model import SYSTEM
-from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, FAILED, GATE, OUTSIDE, RESOLVING
+from rookery.merge.model import BASE_GATE, BUSY, CONFLICT, EMPTY, FAILED, GATE, OUTSIDE, RESOLVING
 from rookery.merge.person.model import shown_place
 from rookery.runtimes.model import TMUX
 from rookery.tasks.model import APPROVED, AWAITING_HUMAN_REVIEW, NEEDS_REBASE
@@ -30,6 +30,7 @@ class Rows(Record):
     broken: list[Broken]
     failed: list[FailedTask]
     stuck: list[Stuck]
+    queued: list[Queued]
     idle: list[Idle]
     stray: list[Stray]
     given_up: list[GivenUp]
@@ -40,6 +41,7 @@ def derive(rows: Rows, base: str = "") -> list[Item]:
     """What waits for a person, in the order in which a person should see it. `base` is the branch of the project."""
     landings = [
         *_of_bases(rows.stuck, base),
+        *_of_queues(rows.queued, base),
         *(_landing(entry, base) for entry in rows.stuck if not _waits_for_base(entry)),
     ]
     tasks = {item.task_id for item in landings} - {None}
@@ -131,6 +133,25 @@ def _of_bases(entries: Iterable[Stuck], own_base: str) -> Iterator[Item]:
         )
 
 
+def _of_queues(entries: Iterable[Queued], own_base: str) -> Iterator[Item]:
+    """One item for each base that branches are queued for, and that no merger is at work on."""
+    waiting = sorted(entries, key=lambda entry: (entry.base, entry.updated_at, entry.id))
+    for base, group in groupby(waiting, key=lambda entry: entry.base):
+        branches = list(group)
+        number = len(branches)
+        what = f"{branches[0].branch} is queued" if number == 1 else f"{number} branches are queued"
+        yield Item(
+            key=key_of(model.LANDING, base, short_hash(" ".join(entry.id for entry in branches))),
+            kind=model.LANDING,
+            id=branches[0].id,
+            who="",
+            about=_line(base),
+            why=f"{_line(what)}, and nothing lands {'it' if number == 1 else 'them'}",
+            since=branches[0].updated_at,
+            commands=(f"rook merge run{_into(base, own_base)}", "rook merge list"),
+        )
+
+
 def _run_of(log: str | None) -> str:
     """What tells one failed run of a gate from another: the name of its log."""
     return (log or "").rpartition("/")[2]
@@ -140,6 +161,7 @@ def _landing(entry: Stuck, base: str) -> Item:
     short, explain = handle(entry.id), f"rook merge explain {handle(entry.id)}"
     retry, cancel = f"rook merge retry {short}", f"rook merge cancel {short}"
     why = _line(entry.reason or "it waits for a person")
+    commands: tuple[str, ...]
     if entry.is_open or entry.kind == RESOLVING:
         kind, why = model.CONFLICT, f"you have its conflict open in {shown_place(entry.id)}"
         commands = (f"rook merge resolve {short} --done", f"rook merge resolve {short} --abort", explain)
@@ -149,7 +171,11 @@ def _landing(entry: Stuck, base: str) -> Item:
         verb = "nudge" if entry.has_agent else "resume"
         fix = (f'rook {verb} {entry.agent} "The gate fails: fix it."',) if entry.agent else ()
         kind, commands = model.GATE, (*fix, retry, explain, cancel)
+    elif entry.kind == EMPTY and entry.agent:
+        verb = "nudge" if entry.has_agent else "resume"
+        kind, commands = model.LANDING, (f'rook {verb} {entry.agent} "Commit your work."', retry, explain, cancel)
     elif entry.kind == BUSY:
+        why += "; settle that first"
         kind, commands = model.LANDING, (f"rook merge run{_into(entry.base, base)}", explain, cancel)
     elif entry.kind == OUTSIDE:
         into = _into(entry.base, base)

@@ -11,6 +11,7 @@ from rookery.events.store import publish
 from rookery.inbox import model, store
 from rookery.inbox.items import Rows, derive
 from rookery.inbox.model import ACKNOWLEDGED, OPEN, SNOOZED, Item, Mark
+from rookery.merge.lease_store import bases_at_work
 from rookery.ops.context import Context
 
 
@@ -25,18 +26,21 @@ def list_items(ctx: Context) -> list[Item]:
 
 
 def _read(ctx: Context, base: str) -> list[Item]:
-    with ctx.db.read() as db:
-        rows, marks = _rows(db), store.marks(db)
     now = ctx.clock()
+    with ctx.db.read() as db:
+        rows, marks = _rows(db, stamp(now)), store.marks(db)
     return [_with_mark(item, marks.get(item.key), now) for item in derive(rows, base)]
 
 
-def _rows(db: Database) -> Rows:
+def _rows(db: Database, now: str) -> Rows:
+    queued = store.queued(db)
+    busy = bases_at_work(db, now) if queued else set[str]()
     return Rows(
         store.asked(db),
         store.broken(db),
         store.failed(db),
         store.stuck(db),
+        [entry for entry in queued if entry.base not in busy],
         store.idle(db),
         store.stray(db),
         store.given_up(db),

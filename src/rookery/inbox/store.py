@@ -94,6 +94,16 @@ class Stuck(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Queued(Record):
+    """An entry of the merge queue that was not settled, and whose lead does not see to it."""
+
+    id: str
+    branch: str
+    base: str
+    updated_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Idle(Record):
     """An agent that waits, has asked no one and handed in nothing."""
 
@@ -199,6 +209,15 @@ def stuck(db: Database) -> list[Stuck]:
         f"AND NOT (e.state = 'failed' AND {_IS_WORKED_ON})"
     )
     return [Stuck(*row).replace(has_agent=bool(row[-2]), is_open=bool(row[-1])) for row in rows]
+
+
+def queued(db: Database) -> list[Queued]:
+    """What was queued to land and has not landed, without that of living leads."""
+    rows = db.all(
+        "SELECT e.id, e.branch, e.base, e.updated_at FROM merges e WHERE e.state IN ('queued', 'testing', 'landing') "
+        "AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.agent IN (e.lead, e.requested_by) AND s.state <> 'ended')"
+    )
+    return [Queued(*row) for row in rows]
 
 
 def idle(db: Database) -> list[Idle]:

@@ -38,7 +38,6 @@ from rookery.merge.person import closing as closings
 from rookery.merge.person import store as persons
 from rookery.merge.person.model import name_of, shown_place
 from rookery.ops.context import Context
-from rookery.processes.holder import is_gone
 from rookery.vcs.ref_names import bring_back
 
 _CATEGORY = "merge"
@@ -176,8 +175,7 @@ def _git(merger: Merger) -> Finding:
 
 def _cut_off(merger: Merger, root: str) -> Finding:
     leases = lease_store.held(merger.ctx.db)
-    now = merger.ctx.now()
-    held = {lease.base for lease in leases if not is_gone(lease.process, lease_is_over=lease.expires_at <= now)}
+    held = lease_store.bases_at_work(merger.ctx.db, merger.ctx.now())
     left = [*store.select(merger.ctx.db, states=(TESTING, LANDING)), *store.undoing(merger.ctx.db)]
     bases = sorted({*(entry.base for entry in left), *(lease.base for lease in leases)} - held)
     if not bases:

@@ -36,6 +36,13 @@ def held(db: Database) -> list[LeaseRow]:
     return [_lease(row) for row in db.all(f"{_SELECT} WHERE holder IS NOT NULL")]
 
 
+def bases_at_work(db: Database, now: str) -> set[str]:
+    """The bases on which a merger is at work."""
+    return {
+        lease.base for lease in held(db) if not holders.is_gone(lease.process, lease_is_over=lease.expires_at <= now)
+    }
+
+
 def save(db: Database, lease: LeaseRow) -> None:
     """Give a base's lease to a holder."""
     db.execute(

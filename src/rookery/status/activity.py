@@ -238,8 +238,8 @@ def _summary(event: Event) -> str:
     fields = data.get("task") or data.get("learning") or data.get("session") or data.get("set") or data
     if event.type == "agent.ended":
         return ": ".join(str(fields[name]) for name in ("outcome", "reason") if fields.get(name))
-    if event.type == "agent.stopping":
-        return ""  # its reason is the process that does it
+    if event.type in ("agent.stopping", f"agent.{fields.get('step')}"):
+        return ""  # it would say how it is done, or the same again
     if event.type == "turn.ended" and not data.get("ok"):
         by, status = data.get("interrupted_by"), data.get("exit_status")
         return f"interrupted by {by}" if by else f"exit status {status}" if status else "ended without a result"
