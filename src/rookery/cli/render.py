@@ -11,6 +11,7 @@ from rookery.base.ids import with_handles
 from rookery.base.record import words_of
 from rookery.base.text import columns_of, visible
 from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, unstyled
+from rookery.config.environ import asked_width
 
 
 def print_view(view: str, data: Any, values: dict[str, Any], *, no_color: bool) -> None:
@@ -52,7 +53,7 @@ def print_error(message: str, hint: str, *, no_color: bool) -> None:
 def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
     out, blocks = stdout(), shown(blocks)
-    if out.isatty():
+    if out.isatty() or asked_width():
         from rookery.cli.rich_output import draw  # rich takes 25 ms to import
 
         draw(blocks, no_color=no_color)

@@ -19,6 +19,7 @@ from rich.tree import Tree as RichTree
 
 from rookery.base.call import current, stderr, stdout
 from rookery.cli.document import STYLES, Block, Cell, Fields, Paragraph, Table, Tree, spans, unstyled
+from rookery.config.environ import asked_width
 
 _GAP = 2
 _LEAST_TEXT = 24
@@ -105,6 +106,8 @@ def open_console(file: TextIO, **more: Any) -> Console:
         more |= {"width": columns, "height": lines, "_environ": call.environ}
         if "COLUMNS" in call.environ:
             del more["width"]
+    if asked_width():
+        more["width"] = asked_width()
     return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 

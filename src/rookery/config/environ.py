@@ -76,8 +76,8 @@ _OWN = {
     "ROOKERY_SOCKET",
     "ROOKERY_CONFINED",
 }
-_MODE = {"ROOKERY_DAEMON"}
-"""Whether commands go through the daemon: no setting, as it counts before any is read."""
+_MODE = {"ROOKERY_DAEMON", "ROOKERY_COLUMNS"}
+"""How a command runs and prints: no settings, as they count before any is read."""
 _AGENT_MARKS = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_SOCKET", "ROOKERY_CONFINED")
 _FOR_TESTS = {
     f"ROOKERY_TEST_{name}" for name in ("CLOCK", "KILL", "STOP", "INTERRUPT", "VANISH", "NO_CHILD_WHILE_WRITING")
@@ -120,6 +120,12 @@ LONGEST_SESSION = 100
 def _own_session(env: Mapping[str, str]) -> str | None:
     unknown = UNKNOWN_SESSION if env.get("CLAUDECODE") else None
     return env.get("CLAUDE_CODE_SESSION_ID", "")[:LONGEST_SESSION] or unknown
+
+
+def asked_width() -> int:
+    """`ROOKERY_COLUMNS`: the width for which to draw, also in a pipe; 0 without it."""
+    text = _environ().get("ROOKERY_COLUMNS", "")
+    return max(40, int(text)) if text.isdecimal() else 0
 
 
 def uses_daemon() -> bool:

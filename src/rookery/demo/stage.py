@@ -59,7 +59,7 @@ class Stage:
             for name, value in unmarked_environ().items()
             if not name.startswith(("ROOKERY_", "XDG_")) or name.startswith(_KEPT)
         }
-        return env | {"HOME": os.path.join(self.folder, "home"), "NO_COLOR": "1"}
+        return env | {"HOME": os.path.join(self.folder, "home"), "NO_COLOR": "1", "ROOKERY_COLUMNS": "80"}
 
     def say(self, text: str) -> Scene:
         """Tell what comes next."""

@@ -47,5 +47,4 @@ def scene(shown: Scene, _values: dict[str, Any]) -> list[Block]:
     blocks: list[Block] = [Paragraph(["", (f"# {shown.text}", "title")])] if shown.text else []
     if shown.command:
         blocks.append(Paragraph([line(("$ ", "dim"), one_line(shown.command, _WIDTH - 2))]))
-    lines: list[Cell] = [row if len(row) <= _WIDTH else row[: _WIDTH - 1] + "…" for row in shown.output.splitlines()]
-    return [*blocks, Paragraph(lines)] if lines else blocks
+    return [*blocks, Paragraph(shown.output.splitlines())] if shown.output else blocks
