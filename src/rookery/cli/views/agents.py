@@ -50,8 +50,8 @@ _STATES: dict[str, Span] = {
     SUPERSEDED: ("⊘", "dim"),
 }
 _INBOX = "rook inbox"
-_LAST_WIDTH = 36
-_REASON_WIDTH = 48
+_LAST_WIDTH = 80
+_REASON_WIDTH = 200
 _TEXT_WIDTH = 160
 
 
