@@ -114,7 +114,7 @@ def trace(
 ) -> Iterator[Activity]:
     """Show everything that happened to an agent or a task, in order."""
     is_agent = store.latest(ctx.db, subject) is not None
-    query = about(subject) if is_agent else Query(subjects=_subjects(ctx, subject))
+    query = about(subject) if is_agent else Query(subjects=_subjects(ctx, store.task_named(ctx.db, subject)))
     return _show(ctx, query, since, limit, follow)
 
 
