@@ -161,12 +161,17 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
 def print_help(op: Op) -> None:
     """Print the help of one operation, its other words, and which other commands begin with its words."""
     stdout().write(build_parser(op).format_help())
-    aliases = [f"rook {alias}" for alias in aliases_of(op.name)]
-    if aliases:
-        stdout().write(f"\nalias: {', '.join(aliases)}\n")
+    print_aliases(op.name)
     others = sorted(name for name in declared() if name.startswith(op.name + " "))
     if others:
         stdout().write("\n".join(["", "also:", *describe(declared()[name] for name in others), ""]))
+
+
+def print_aliases(name: str) -> None:
+    """Print the other words for a command or a group, if there are any."""
+    aliases = [f"rook {alias}" for alias in aliases_of(name)]
+    if aliases:
+        stdout().write(f"\nalias: {', '.join(aliases)}\n")
 
 
 def describe(operations: Iterable[Op]) -> list[str]:
