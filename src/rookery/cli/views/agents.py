@@ -90,7 +90,7 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped or had ended before, or those that are about to be."""
     ended = [
         line(("stopped ", "dim"), (session.agent, "title"))
-        if session.outcome == STOPPED
+        if session.outcome == STOPPED and session.agent not in result.ended_before
         else line(
             (session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else f" is {session.state}"
         )
