@@ -299,7 +299,7 @@ def metrics(result: Metrics, _values: dict[str, Any]) -> list[Block]:
 
 def _outcome(session: Metric) -> str:
     status = f" ({session.exit_status})" if session.exit_status else ""
-    return f"{session.outcome or 'alive'}{status}"
+    return f"{session.outcome or session.state}{status}"
 
 
 def _summary(summary: Summary) -> list[Block]:
