@@ -68,7 +68,8 @@ def test_it_starts_from_the_earlier_branch_with_what_was_not_committed(den: Den,
     assert start != slung["id"]
     den.wait_for("wasp", "waiting")
     assert den.rook("task", "submit", task).status == 0  # the earlier work counts as its own
-    den.rook("stop", "wasp")
+    assert b"stopped wasp" in den.rook("stop", "wasp").out
+    assert den.rook("stop", "wasp").out == b"wasp ended before: stopped\n"
     assert den.rook("merge", "--branch", "wasp").status == 0
     assert git(den.folder, "show", "main:work.txt") == "work"
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"

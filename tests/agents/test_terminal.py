@@ -66,7 +66,7 @@ def test_what_an_agent_in_a_terminal_did_can_be_read_after_its_end(den: Den) -> 
     shown = den.rook("inspect", "bee", "--follow").out.decode()  # it has ended, so following does
     assert "last screen" in shown
     assert "● Here I was" in shown
-    assert "a.txt" in den.rook("logs", "bee").out.decode()
+    assert "a.txt" in den.rook("logs", "bee", "--follow").out.decode()
     refused = den.rook.json("attach", "bee").error
     assert "has ended" in refused["message"]
     for command in ("rook inspect bee", "rook logs bee"):

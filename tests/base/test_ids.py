@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from rookery.base import ids
 from rookery.base.errors import AmbiguousId, InvalidId, NotFound
-from rookery.base.ids import LEARNING, TASK, handle, is_id, new_id, parse_id, resolve_id, with_handles
+from rookery.base.ids import (
+    LEARNING,
+    MERGE,
+    MESSAGE,
+    RUN,
+    TASK,
+    handle,
+    is_id,
+    new_id,
+    parse_id,
+    resolve_id,
+    with_handles,
+)
 
 _ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 _letters = st.sampled_from("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
@@ -138,3 +150,30 @@ def test_a_handle_names_its_id() -> None:
 
     assert [resolve_id(TASK, handle(one), lookup) for one in ids_] == ids_
     assert all(len(handle(one)) == 6 and handle(one).islower() | handle(one).isdigit() for one in ids_)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says", "hint"),
+    [
+        (TASK, "nosuch", "no task nosuch", "`rook task list` lists them"),
+        (TASK, "no such", "no task 'no such'", "`rook task list` lists them"),
+        (TASK, "eve", "no task eve", "`rook task list` lists them; a part of an id has at least 4 characters"),
+        (TASK, "lrn_" + _ULID, f"'lrn_{_ULID}' is not the id of a task", "`rook task list` lists them"),
+        (MESSAGE, "nosuch", "no message nosuch", "`rook mail list` lists them"),
+        (RUN, "nosuch", "no run nosuch", "`rook run list` lists them"),
+        (MERGE, "nosuch", "no merge nosuch", "`rook merge list` lists them"),
+    ],
+)
+def test_a_word_that_is_no_id_is_refused_with_the_command_that_lists_what_there_is(
+    kind: str, text: str, says: str, hint: str
+) -> None:
+    with pytest.raises(InvalidId) as caught:
+        parse_id(kind, text)
+    assert (caught.value.message, caught.value.hint) == (says, hint)
+
+
+def test_the_form_of_an_id_is_explained_where_one_was_begun() -> None:
+    with pytest.raises(InvalidId) as caught:
+        parse_id(TASK, "task_" + _ULID + "0")
+    assert "26 letters and digits" in caught.value.hint
+    assert "rook task list" in caught.value.hint

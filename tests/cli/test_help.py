@@ -42,7 +42,7 @@ def test_no_two_commands_differ_by_an_s() -> None:
 def test_the_help_fits_a_screen_and_hides_the_plumbing(rook: Rook) -> None:
     for words in (("--help",), ("help",), ()):
         lines = text(rook, *words).splitlines()
-        assert len(lines) <= 40
+        assert len(lines) <= 41
         assert max(map(len, lines)) <= 80
         shown = "\n".join(lines)
         assert [title for title in ("Plan", "Agents", "Watch", "Land", "Admin") if f"\n{title}\n" not in shown] == []
@@ -87,7 +87,7 @@ def test_an_alias_is_the_command_and_hides_none(alias: str) -> None:
 def test_the_help_of_an_alias_is_that_of_its_command(rook: Rook, alias: str) -> None:
     name = index.ALIASES[alias]
     shown = text(rook, alias, "--help")
-    assert shown.startswith(f"usage: rook {name} ")
+    assert shown.startswith(f"usage: rook {name} " if index.find([name])[0] or " " in name else ABOUT[name])
     assert shown == text(rook, "help", alias) == text(rook, *name.split(), "--help")
     assert f"alias: rook {alias}\n" in shown
 
@@ -134,8 +134,13 @@ def test_a_command_of_another_tool_gets_ours(rook: Rook, words: str) -> None:
         (["commit", "-m", "x"], "perhaps `rook vcs commit --message TEXT`"),
         (["run", "task_x"], "perhaps `rook sling TASK`"),
         (["task", "done", "x"], "perhaps `rook task complete TASK`"),
-        (["mrege"], "did you mean `merge`?"),
-        (["task", "lst"], "did you mean `list`?"),
+        (["mrege"], "did you mean `rook merge`?"),
+        (["task", "lst"], "did you mean `rook task list`?"),
+        (["restart", "bee"], "perhaps `rook resume NAME`"),
+        (["approve", "x"], "perhaps `rook review approve TASK`"),
+        (["update"], "`rook --help` shows the commands"),
+        (["clear-all"], "`rook --help` shows the commands"),
+        (["status", "bogus"], "`rook status --help` shows how it is used"),
         (["nothing-like-it"], "`rook --help` shows the commands"),
         (["task", "nothing-like-it"], "`rook task --help` shows the commands"),
     ],
@@ -144,3 +149,16 @@ def test_what_is_no_command_gets_a_hint(rook: Rook, words: list[str], hint: str)
     done = rook(*words)
     assert done.status == 2
     assert done.err.decode().splitlines()[-1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("nothing-like-it", "`rook` has no command 'nothing-like-it'"),
+        ("agent list", "`rook agents` has no command 'list'"),
+        ("merge bogus", "`rook merge` has no command 'bogus'"),
+        ("status bogus", "`rook status` takes no argument 'bogus'"),
+    ],
+)
+def test_what_is_no_command_is_refused_in_english(rook: Rook, line: str, says: str) -> None:
+    assert rook(*line.split()).err.decode().splitlines()[0] == f"error: {says}"

@@ -65,6 +65,15 @@ def test_what_does_not_fit_is_refused_with_a_hint(words: list[str]) -> None:
     assert caught.value.hint
 
 
+def test_a_value_of_several_words_without_quotes_is_shown_in_quotes() -> None:
+    with pytest.raises(UsageError) as caught:
+        _parse("diff", "bee", "--since", "turn", "1", "--stat")
+    assert caught.value.hint == 'put a value of several words in quotes: --since "turn 1"'
+    with pytest.raises(UsageError) as caught:
+        _parse("task create", "a", "--priority", "1", "b")
+    assert "quotes" not in caught.value.hint
+
+
 @pytest.mark.parametrize("words", [["-C"], ["--nonsense"], ["-c", "x"], ["--json=1x", "-z"]])
 def test_wrong_options_before_the_command(words: list[str]) -> None:
     with pytest.raises(UsageError):
@@ -96,7 +105,7 @@ def test_a_group_can_be_a_command_by_itself() -> None:
     assert index.find(["merge", "lst"]) == (None, 0)
     with pytest.raises(UsageError) as caught:
         show_help(["merge", "lst"], Globals())
-    assert caught.value.hint == "did you mean `list`?"
+    assert caught.value.hint == "did you mean `rook merge list`?"
 
 
 def test_its_help_names_the_other_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,6 +187,33 @@ def test_people_read_errors_on_standard_error(rook: Rook) -> None:
     assert ran.err.decode().splitlines() == [f"error: no task {_NONE}", "hint: `rook task list` lists them"]
 
 
+_TASKS = "`rook task list` lists them"
+_WORK = "`rook status --all` lists agents, `rook task list` tasks"
+
+
+@pytest.mark.parametrize(
+    ("line", "says", "hint"),
+    [
+        ("task get nosuch", "no task nosuch", _TASKS),
+        ("epic fail nosuch", "no task nosuch", _TASKS),
+        ("review show nosuch", "no task nosuch", _WORK),
+        ("compare nosuch", "no task nosuch", _WORK),
+        ("trace nosuch", "no task nosuch", _WORK),
+        ("mail read nosuch", "no message nosuch", "`rook mail list` lists them"),
+        ("run show nosuch", "no run nosuch", "`rook run list` lists them"),
+        ("merge explain nosuch", "'nosuch' is neither queued nor has it landed", "`rook merge list --all` lists"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_command_that_lists_the_right_ones(
+    rook: Rook, line: str, says: str, hint: str
+) -> None:
+    ran = rook(*line.split())
+    assert ran.status == 1
+    message, offer = ran.err.decode().splitlines()
+    assert message == f"error: {says}"
+    assert offer.startswith(f"hint: {hint}")
+
+
 def test_our_bug_leaves_a_log(
     rook: Rook, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from conftest import git
 from rookery.base.check import ERROR, OK, WARNING, Place
-from rookery.config.checks import check_gitignore, check_project, check_settings
+from rookery.config.checks import check_gitignore, check_project
+from rookery.ops.config_checks import check_settings
 
 
 @pytest.fixture
@@ -49,6 +50,18 @@ def test_every_mistake_is_a_finding_of_its_own(place: Place, monkeypatch: pytest
     findings = list(check_settings(place))
     assert [one.status for one in findings] == [ERROR] * 3
     assert [one.message.split(": ")[0] for one in findings] == [f"{path}:2:10", f"{path}:3:1", "ROOKERY_VCS_BACKEND"]
+
+
+@pytest.mark.parametrize("key", ["agents", "merge"])
+def test_a_runtime_that_there_is_not_is_an_error(place: Place, key: str) -> None:
+    path = Path(place.cwd) / ".rookery" / "config.yaml"
+    path.write_text(f"{key}:\n  runtime: clod\n")
+    (finding,) = check_settings(place)
+    assert (finding.status, finding.name) == (ERROR, f"{key}.runtime")
+    says = f"{path}:2: {key}.runtime is clod, and there is no such runtime (did you mean claude?)"
+    assert finding.message == says
+    assert "one of scripted, claude" in finding.hint
+    assert f"rook config explain {key}.runtime" in finding.hint
 
 
 def test_a_missing_gitignore_is_written(place: Place) -> None:

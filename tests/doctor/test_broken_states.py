@@ -53,6 +53,13 @@ def test_the_agents_program_is_missing(rook: Rook) -> None:
     assert exit_status(rook, "environment") == 1
 
 
+def test_the_runtime_of_agents_is_not_there(rook: Rook) -> None:
+    settings(rook, agents={"runtime": "clod"})
+    assert exit_status(rook, "config") == 1
+    assert findings(rook, "config")["agents.runtime"]["status"] == ERROR
+    assert "clod" not in findings(rook, "environment")
+
+
 def test_the_agents_program_is_logged_out(rook: Rook, claude: dict[str, str]) -> None:
     out = findings(rook, "environment", **claude)
     assert out["claude"]["status"] == OK

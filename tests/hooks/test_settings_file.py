@@ -50,8 +50,9 @@ def test_what_is_there_stays_and_comes_back_to_the_byte(project: Path) -> None:
     settings = _settings(project)
     assert settings["permissions"] == {"allow": ["Bash(ls:*)"]}
     assert [len(settings["hooks"][name]) for name in ("UserPromptSubmit", "Stop", "SessionStart")] == [2, 1, 1]
-    rook.json("hooks", "uninstall")
+    assert rook("hooks", "uninstall").out.decode() == f"Removed the hooks of Rookery from {path}.\n"
     assert path.read_text() == THEIRS
+    assert rook("hooks", "uninstall").out.startswith(b"No hooks of Rookery in ")
 
 
 def test_what_they_changed_meanwhile_stays(project: Path) -> None:

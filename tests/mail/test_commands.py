@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rookery.base.ids import handle
@@ -30,6 +32,15 @@ def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None
     hive.rook("mail", "reply", asked["id"], "--body", "left", "--type", "result", as_=queen)
     answer = hive.rook("mail", "wait", "--from", "queen", "--thread", asked["id"], "--json", as_=bee).data
     assert (answer["subject"], answer["reply_to"], answer["type"]) == ("Re: Which way?", asked["id"], "result")
+
+
+def test_mail_of_an_unknown_sender_is_not_waited_for(hive: Hive, bee: Agent, queen: Agent) -> None:
+    refused = hive.rook("mail", "wait", "--from", "quen", "--timeout", "0.1s", "--json", as_=bee)
+    assert refused.code == "unknown_recipient"
+    assert json.loads(refused.out)["error"]["hint"] == "did you mean `queen`?"
+    for known in ("human", "rook"):
+        waited = hive.rook("mail", "wait", "--from", known, "--timeout", "0.1s", "--json", as_=bee)
+        assert json.loads(waited.out)["data"] is None
 
 
 def test_an_inbox_for_people(hive: Hive, bee: Agent) -> None:

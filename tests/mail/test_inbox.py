@@ -147,7 +147,7 @@ def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen:
     assert ops.wait(hive.ctx(bee, turn), timeout="0.05s") is None
 
 
-def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> None:
+def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent, drone: Agent) -> None:
     asked = hive.send(bee, "queen", type="question")
     hive.send(None, "bee", "other")
     answer = ops.reply(hive.ctx(queen), asked.id, body="yes", type="result")

@@ -63,6 +63,27 @@ def test_attempts_are_compared_and_one_is_kept(repo: Path) -> None:
     assert den.rook.json("compare", task, "--keep", "wasp").error["code"] == "invalid_state"
 
 
+def test_an_attempt_without_a_commit_has_no_verdicts_but_those_of_its_own(repo: Path) -> None:
+    den = Den(repo)
+    with (repo / ".rookery" / "config.local.yaml").open("a") as settings:
+        settings.write("gates:\n  - {name: unit, run: 'true'}\n")
+    assert den.rook("gate", "run").status == 0  # on what the base holds
+    task = den.task("Work", [{"wait": "mail"}])
+    attempt(den, task, "bee", "one\n")
+    place = Path(den.sling(task, "--name", "wasp")["worktree"])
+    den.wait_for("wasp", "waiting")
+    (place / "NEW.md").write_text("not committed\n")
+    den.rook("stop", "wasp")
+    _, wasp = den.rook.json("compare", task).data["attempts"]
+    assert (wasp["commits"], wasp["files"], wasp["uncommitted"], wasp["gates"]) == (0, 0, 1, [])
+    shown = den.rook("compare", task).out.decode()
+    assert "0 (+0 -0), 1 uncommitted" in shown
+    assert "* the branch of this agent is the task's" in shown
+    kept = den.rook("compare", task, "--keep", "bee").out.decode()
+    branch = f"rook/bee/{handle(task)}"
+    assert f"The task's branch is now {branch}; next: `rook review show {handle(task)}`." in kept
+
+
 def test_what_cannot_be_kept_is_refused(repo: Path) -> None:
     den = Den(repo)
     task = den.task("Work", [{"wait": "mail"}])

@@ -15,7 +15,10 @@ _AT = "2026-01-01T12:00:00.000Z"
 
 
 def _metric(outcome: str | None, seconds: float | None, tier: str | None, turns: int) -> Metric:
-    return Metric("s", "bee", "builder", None, "run", "human", _AT, None, seconds, outcome, 0, tier, turns, 10, 0.5)
+    state = "working" if outcome is None else "ended"
+    return Metric(
+        "s", "bee", "builder", None, "run", "human", _AT, None, seconds, state, outcome, 0, tier, turns, 10, 0.5
+    )
 
 
 def test_totals_and_averages() -> None:
@@ -71,8 +74,14 @@ def test_a_session_has_its_end_its_parent_and_how_its_branch_landed(worked: Rook
     assert (bee["agent"], bee["outcome"], bee["parent"], bee["tier"]) == ("bee", "completed", "queen", "mechanical")
     assert bee["seconds"] is not None
     assert bee["ended_at"] > bee["started_at"]
-    assert (queen["outcome"], queen["tier"], queen["ended_at"]) == (None, None, None)
+    assert (queen["outcome"], queen["tier"], queen["ended_at"], queen["exit_status"]) == (None, None, None, None)
+    assert (bee["state"], queen["state"]) == ("ended", "working")
     shown = worked("metrics").out.decode()
+    assert next(row for row in shown.splitlines() if row.startswith("queen")).split()[:3] == [
+        "queen",
+        "lead",
+        "working",
+    ]
     assert "mechanical" in shown
     assert "total" in shown
 

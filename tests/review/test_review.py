@@ -51,6 +51,9 @@ def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: De
     assert den.rook("merge", "enqueue", branch).status == 0
     (review,) = den.rook.json("review", "list").data
     assert (review["task_id"], review["agent"], review["files"], review["added"]) == (task, "bee", 1, 1)
+    known = den.rook.json("task", "get", task).data
+    assert (review["attempt"], review["attempts"]) == (known["attempt"], known["attempts"]) == (1, 0)
+    assert ", 1 attempt\n" in den.rook("review", "show", task).out.decode()
 
     decided = den.rook.json("review", "request-changes", task, "use the better word").data
 

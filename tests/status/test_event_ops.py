@@ -94,6 +94,23 @@ def test_filters(rook_with_events: Rook) -> None:
     assert _types(rook_with_events, "--errors") == []
 
 
+def test_people_read_states_in_words(rook_with_events: Rook) -> None:
+    assert b"state=cancelled" in rook_with_events("events").out
+    assert b'"state":"CANCELLED"' in rook_with_events("events", "--json").out
+
+
+def test_the_log_of_an_agent_is_followed_until_it_ends(rook: Rook) -> None:
+    bee = Agent(rook.folder, "bee")
+    child = start_rook(rook.folder, "logs", "bee", "--follow")
+    try:
+        bee.end()
+        assert child.wait(30) == 0
+    finally:
+        child.kill()
+        child.communicate()
+    assert rook("logs", "bee", "--follow").status == 0
+
+
 def test_the_newest_are_shown_unless_all_are_asked_for(rook: Rook) -> None:
     db = rook.open()
     with db.write():

@@ -13,7 +13,7 @@ from rookery.environment import store
 from rookery.environment.store import EnvironmentUnusable, Stored
 from rookery.ops.checks import open_for_checks
 from rookery.ops.context import Context
-from rookery.runtimes.registry import open_runtime
+from rookery.runtimes.registry import RUNTIMES, open_runtime
 from rookery.sessions import store as sessions
 
 _CATEGORY = "environment"
@@ -26,7 +26,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
         if ctx is None:
             return
         alive = sessions.sessions(ctx.db, alive=True)
-        runtimes = sorted({ctx.config.agents.runtime, *(session.runtime for session in alive)})
+        runtimes = sorted({ctx.config.agents.runtime, *(session.runtime for session in alive)} & RUNTIMES.keys())
     try:
         stored = store.read(ctx.root)
     except EnvironmentUnusable as error:

@@ -23,6 +23,8 @@ class Stopped(Record):
     PRINTS = "ended"
     ended: tuple[Session, ...]
     cleaned: tuple[str, ...] = ()
+    ended_before: tuple[str, ...] = ()
+    """Those agents among them that had ended already."""
 
 
 @op("stop", needs="agent.write", long=True, touches=PROCESS, view="agents.stopped")
@@ -54,7 +56,8 @@ def stop(
             ended.setdefault(one.id, one)
     names = [session.agent for session in ended.values()]
     cleaned = Cleaner(ctx, actor=caller).clean(names) if clean and names else []
-    return Stopped(tuple(ended.values()), tuple(worktree.path for worktree in cleaned))
+    before = tuple(session.agent for session in chosen if not session.is_alive)
+    return Stopped(tuple(ended.values()), tuple(worktree.path for worktree in cleaned), before)
 
 
 def _find(ctx: Context, name: str) -> Session:

@@ -28,10 +28,13 @@ _SHORTEST_PART = 4
 _RANDOM_BITS = 80
 _HANDLE_LENGTH = 6
 _DESCRIBED = 60
-_ACCEPTED = "|".join((TASK, LEARNING, MESSAGE, RUN, MERGE))
-_NAMED = re.compile(
-    rf"(?<![\w/.@'-])(?<!no \w{{3}} )(?<!no \w{{4}} )(?:{_ACCEPTED})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)"
-)
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_PREFIXES = frozenset((TASK, LEARNING, EVENT, MESSAGE, SESSION, TURN, RUN, MERGE))
+_KINDS = {LEARNING: "learning", MESSAGE: "message", MERGE: "merge"}
+_NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}
+_ACCEPTED = (TASK, LEARNING, MESSAGE, RUN, MERGE)
+_MADE_UP = "".join(rf"(?<!no {_KINDS.get(prefix, prefix)} )" for prefix in _ACCEPTED)
+_NAMED = re.compile(rf"(?<![\w/.@'-]){_MADE_UP}(?:{'|'.join(_ACCEPTED)})_[0-7][{_ALPHABET}]{{25}}(?![\w/-]|\.\w)")
 """A whole id that commands accept, where it is no part of a path or branch, and not one that a caller made up."""
 
 _last: tuple[int, int] = (0, 0)
@@ -74,15 +77,17 @@ def parse_id(prefix: str, text: str) -> str:
     """The id, or a part of one, in its canonical form: with the prefix, and in upper case."""
     head, mark, ulid = text.partition("_") if "_" in text else (prefix, "", text)
     ulid = ulid.upper()
-    if head.lower() != prefix:
-        raise InvalidId(f"{text!r} is not a {prefix} id", hint=f"a {prefix} id begins with {prefix}_")
-    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or (len(ulid) == _ULID_LENGTH and ulid[:1] > "7"):
-        raise InvalidId(
-            f"{text!r} is not a {prefix} id",
-            hint=f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U",
-        )
+    kind, listing = _KINDS.get(prefix, prefix), _listing(prefix)
+    if head.lower() in _PREFIXES - {prefix}:
+        raise InvalidId(f"{text!r} is not the id of a {kind}", hint=listing)
+    if head.lower() != prefix or len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or _is_too_late(ulid):
+        if mark and head.lower() == prefix:
+            form = f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U"
+            raise InvalidId(f"{text!r} is not the id of a {kind}", hint=f"{form}; {listing}")
+        raise InvalidId(f"no {kind} {_quoted(text)}", hint=listing)
     if len(ulid) + (len(prefix) + 1 if mark else 0) < _SHORTEST_PART or not ulid:
-        raise InvalidId(f"{text!r} is too short for an id", hint=f"give at least {_SHORTEST_PART} characters")
+        hint = f"{listing}; a part of an id has at least {_SHORTEST_PART} characters"
+        raise InvalidId(f"no {kind} {_quoted(text)}", hint=hint)
     return f"{prefix}_{ulid}"
 
 
@@ -106,7 +111,7 @@ def resolve_id(
         ended = lookup(f"{prefix}_", f"{prefix}_~", part) if len(part) >= _SHORTEST_PART else ()
         ids = list(dict.fromkeys((*ended, *begun)))
     if not ids:
-        raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` lists them")
+        raise NotFound(f"no {_KINDS.get(prefix, prefix)} {text}", hint=_listing(prefix))
     if len(ids) > 1:
         about = [one_line(describe(one), _DESCRIBED) if describe else "" for one in ids]
         listed = [f"- {ending}  {words}".rstrip() for ending, words in zip(_endings(ids), about, strict=True)]
@@ -122,8 +127,19 @@ def _endings(ids: Sequence[str]) -> list[str]:
     return [one[-length:].lower() for one in ids]
 
 
-_KINDS = {LEARNING: "learning", MESSAGE: "message", MERGE: "merge"}
-_NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}
+def _is_too_late(ulid: str) -> bool:
+    """True for a whole id after the year 10889, whose time would not fit."""
+    return len(ulid) == _ULID_LENGTH and ulid > "8"
+
+
+def _listing(prefix: str) -> str:
+    """How to see what there is."""
+    return f"`rook {_NOUNS.get(prefix, prefix)} list` lists them"
+
+
+def _quoted(text: str) -> str:
+    """A word as it is, and anything else in quotes."""
+    return text if _WORD.fullmatch(text) else repr(text)
 
 
 _PAIRS = [one + other for one in _ALPHABET for other in _ALPHABET]

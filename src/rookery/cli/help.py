@@ -10,7 +10,7 @@ from rookery.base.call import stdout
 from rookery.base.errors import UsageError
 from rookery.base.record import Record
 from rookery.ops import index, other_tools
-from rookery.ops.command_line import Globals, describe, print_help
+from rookery.ops.command_line import Globals, describe, print_aliases, print_help
 from rookery.ops.operation import Op
 
 ABOUT = {
@@ -126,6 +126,8 @@ SECTIONS = (
 """A place for every command, also for those that are not there yet."""
 _PLUMBING = SECTIONS[-1]
 _WIDTH = 80
+_ALIKE = 0.75
+"""A word that is less alike, or begins with another letter, is no slip of the finger: `nuke` is not `nudge`."""
 
 _OVERVIEW = """\
 Rookery runs many coding agents on one repository and lands their work safely.
@@ -161,15 +163,17 @@ def show_help(words: list[str], settings: Globals) -> int:
     typed, wanted = wanted, index.expand(wanted)
     group, *rest = wanted
     if group not in index.GROUPS:
-        raise UsageError(f"no command {typed[0]!r}", hint=_nearest(group, [*index.GROUPS, *index.ALIASES], similar))
+        names = [*index.GROUPS, *index.SHOWN_ALIASES]
+        raise UsageError(f"`rook` has no command {typed[0]!r}", hint=_nearest(group, names, similar))
     operations = index.load_group(group)
     operation, _ = index.find(wanted)
     if operation is not None:
         print_help(operation)
         return 0
     if rest and not rest[0].startswith("-"):
-        verbs = [op.name.partition(" ")[2] for op in operations]
-        raise UsageError(f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], verbs, similar, group))
+        verbs = [verb for op in operations if (verb := op.name.partition(" ")[2])]
+        problem = f"has no command {rest[0]!r}" if verbs else f"takes no argument {rest[0]!r}"
+        raise UsageError(f"`rook {group}` {problem}", hint=_nearest(rest[0], verbs, similar, group))
     if as_json and not asked:
         raise UsageError(f"{group} needs a command", hint=f"`rook {group} --help` shows them")
     _print_group(group, operations)
@@ -193,13 +197,14 @@ def _print_overview(*, everything: bool) -> None:
             )
     print(_START, end="", file=out)
     aliases = ", ".join(f"{alias} = {index.ALIASES[alias]}" for alias in index.SHOWN_ALIASES)
-    print(f"Aliases:  {aliases}", file=out)
+    print(textwrap.fill(aliases, _WIDTH, initial_indent="Aliases:  ", subsequent_indent=" " * 10), file=out)
     print("`rook COMMAND --help` explains one command, `rook help --all` lists all of them.", file=out)
 
 
 def _print_group(group: str, operations: list[Op]) -> None:
     print(f"{ABOUT[group]}.\n", file=stdout())
     print("\n".join(describe(operations)), file=stdout())
+    print_aliases(group)
 
 
 def _nearest(word: str, words: list[str], similar: str, group: str = "") -> str:
@@ -208,5 +213,8 @@ def _nearest(word: str, words: list[str], similar: str, group: str = "") -> str:
         return f"perhaps `{similar}`"
     import difflib
 
-    near = difflib.get_close_matches(word, words, 1)
-    return f"did you mean `{near[0]}`?" if near else f"`{f'rook {group}'.strip()} --help` shows the commands"
+    command = f"rook {group}".strip()
+    near = [known for known in difflib.get_close_matches(word, words, 3, _ALIKE) if known[0] == word[0]]
+    if near:
+        return f"did you mean `{command} {near[0]}`?"
+    return f"`{command} --help` shows {'the commands' if words else 'how it is used'}"

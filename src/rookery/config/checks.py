@@ -1,4 +1,4 @@
-"""What the doctor asks of the configuration and of the project's folder."""
+"""What the doctor asks of the project's folder. What it asks of the settings is in `ops.config_checks`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import NotInitialised
 from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.config.loader import gather
 from rookery.config.project import find_repository, is_project
 from rookery.config.template import GITIGNORE
 
@@ -38,16 +37,6 @@ def check_project(place: Place) -> Iterator[Finding]:
     yield Finding(_CATEGORY, "project", WARNING, message, NotInitialised.default_hint)
 
 
-def check_settings(place: Place) -> Iterator[Finding]:
-    """Every file and variable holds only what it may."""
-    _entries, mistakes = gather(place.root, read_environ(), {})
-    hint = "correct it; `rook config explain KEY` shows what a key accepts"
-    for mistake in mistakes:
-        yield Finding(_CATEGORY, "settings", ERROR, mistake, hint)
-    if not mistakes:
-        yield Finding(_CATEGORY, "settings", OK, "every setting is valid")
-
-
 def check_gitignore(place: Place) -> Iterator[Finding]:
     """The state ignores itself, so that no `git add -A` takes the database along."""
     if place.root is None:
@@ -65,4 +54,4 @@ def check_gitignore(place: Place) -> Iterator[Finding]:
     yield Finding(_CATEGORY, "gitignore", WARNING, message, "`rook doctor --fix` writes it", write)
 
 
-CHECKS: tuple[Check, ...] = (check_project, check_settings, check_gitignore)
+CHECKS: tuple[Check, ...] = (check_project, check_gitignore)

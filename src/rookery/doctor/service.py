@@ -15,7 +15,7 @@ from rookery.base.record import Record
 
 CATEGORIES = {
     "install": "rookery.doctor.checks",
-    "config": "rookery.config.checks",
+    "config": "rookery.ops.config_checks",
     "database": "rookery.db.checks",
     "location": "rookery.location.checks",
     "roles": "rookery.roles.checks",

@@ -14,12 +14,13 @@ from rookery.base.errors import InvalidInput
 from rookery.base.page import Page, rows_for
 from rookery.db.commits import Commits
 from rookery.db.database import Database
-from rookery.mail import reader_store, readers, service, store
+from rookery.mail import addressing, reader_store, readers, service, store
 from rookery.mail.hand_in import examine
 from rookery.mail.inject import MOST_MESSAGES, choose, render
 from rookery.mail.model import (
     MAX_SUBJECT,
     PRIORITIES,
+    SYSTEM,
     Checked,
     Draft,
     Message,
@@ -285,6 +286,8 @@ def wait(
     deadline = time.monotonic() + parse_duration(timeout)
     if type is not None:
         check_type(type)
+    if from_ is not None and from_ != SYSTEM:
+        addressing.find_person(ctx.db, from_)
     seen = -1
     with Commits(ctx.db.path) as commits:
         while True:

@@ -12,16 +12,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NoReturn
 
 from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
 from rookery.base.record import Record
 from rookery.ops.index import aliases_of
-from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
+from rookery.ops.operation import FLAG, INTEGER, TEXT, Op, Param, declared
 
 _LEAST_WIDTH = 40
+_UNRECOGNIZED = "unrecognized arguments: "
+"""How argparse begins what it says of words that nothing takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,18 @@ def _parse(op: Op, words: list[str]) -> dict[str, Any]:
         for greedy, again in ((True, words), (False, _options_first(op, words))):
             with suppress(UsageError):
                 return vars(build_parser(op, greedy=greedy).parse_args(again))
-        raise error from None
+        raise UsageError(error.message, hint=_in_quotes(op, words, error.message) or error.hint) from None
+
+
+def _in_quotes(op: Op, words: list[str], problem: str) -> str:
+    """How to write an option's value of several words, where the second of them is one that nothing takes."""
+    refused = problem.removeprefix(_UNRECOGNIZED).split() if problem.startswith(_UNRECOGNIZED) else []
+    known = options_of(param for param in op.params if param.kind == TEXT and not param.choices)
+    for option, first, *rest in (words[at:] for at in range(len(words) - 2)):
+        value = list(takewhile(refused.__contains__, rest))
+        if option in known and value:
+            return f'put a value of several words in quotes: {option} "{" ".join([first, *value])}"'
+    return ""
 
 
 def _options_first(op: Op, words: list[str]) -> list[str]:
@@ -161,12 +174,17 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
 def print_help(op: Op) -> None:
     """Print the help of one operation, its other words, and which other commands begin with its words."""
     stdout().write(build_parser(op).format_help())
-    aliases = [f"rook {alias}" for alias in aliases_of(op.name)]
-    if aliases:
-        stdout().write(f"\nalias: {', '.join(aliases)}\n")
+    print_aliases(op.name)
     others = sorted(name for name in declared() if name.startswith(op.name + " "))
     if others:
         stdout().write("\n".join(["", "also:", *describe(declared()[name] for name in others), ""]))
+
+
+def print_aliases(name: str) -> None:
+    """Print the other words for a command or a group, if there are any."""
+    aliases = [f"rook {alias}" for alias in aliases_of(name)]
+    if aliases:
+        stdout().write(f"\nalias: {', '.join(aliases)}\n")
 
 
 def describe(operations: Iterable[Op]) -> list[str]:

@@ -78,19 +78,20 @@ ALIASES: dict[str, str] = {
     "log": "logs",
     "kill": "stop",
     "spawn": "sling",
+    "agent": "agents",
+    "hook": "hooks",
     # Earlier names. Programs of agents that run across an upgrade still call some of them.
     "hook prompt": "turn begin",
     "hook stop": "turn end",
     "agent snapshots": "worktree snapshots",
     "agent restore": "worktree restore",
-    "agent": "agents",
     "task approve": "review approve",
     "task request-changes": "review request-changes",
     "task request-rebase": "review request-rebase",
     "task reviews": "review list",
 }
 """Other words for a command: at most two for at most two. They are no commands of their own, and no page has them."""
-SHOWN_ALIASES = ("ls", "ps", "log", "kill", "spawn")
+SHOWN_ALIASES = ("ls", "ps", "log", "kill", "spawn", "agent", "hook")
 """Those that the help of all commands lists."""
 
 
@@ -104,7 +105,7 @@ def expand(words: list[str]) -> list[str]:
 
 
 def aliases_of(name: str) -> list[str]:
-    """The other words for one command that people may use."""
+    """The other words for one command, or for a group of them, that people may use."""
     return [alias for alias in SHOWN_ALIASES if ALIASES[alias] == name]
 
 

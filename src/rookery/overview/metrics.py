@@ -34,9 +34,10 @@ class Metric(Record):
     ended_at: str | None
     seconds: float | None
     """From its sling to its end."""
+    state: str
     outcome: str | None
     exit_status: int | None
-    """That of its last turn's program, if it is known."""
+    """That of its last turn's program, if it is known; none while the agent is alive."""
     tier: str | None
     """How its branch landed, if it did: clean, mechanical, agent, reimagine or human."""
     turns: int
@@ -118,8 +119,8 @@ def _metric(db: Database, session: Session, used: Spent, landing: Entry | None) 
     return Metric(
         session.id,
         *(session.agent, session.role, session.task_id, session.run_id, session.parent),
-        *(session.created_at, session.ended_at, seconds, session.outcome),
-        None if turn is None else turn.exit_status,
+        *(session.created_at, session.ended_at, seconds, session.state, session.outcome),
+        None if turn is None or session.is_alive else turn.exit_status,
         None if landing is None else landing.tier,
         *(used.turns, used.tokens, used.dollars),
     )

@@ -21,7 +21,7 @@ from rookery.merge.model import LANDED
 from rookery.ops.context import Context
 from rookery.review.service import author_of
 from rookery.sessions import store as sessions
-from rookery.sessions.model import NoSuchAgent, Session
+from rookery.sessions.model import ALL_WORK, NoSuchAgent, Session
 from rookery.tasks import store as tasks
 from rookery.tasks.model import Task
 from rookery.tasks.reviews import store as reviews
@@ -82,7 +82,7 @@ def find_work(db: Database, name: str) -> Work:
     except (NotFound, InvalidId):
         raise NoSuchAgent(
             f"{name!r} is neither an agent nor a task",
-            hint="`rook status --all` lists agents, `rook task list` tasks",
+            hint=ALL_WORK,
         ) from None
     if task.branch is None:
         raise InvalidState(

@@ -24,7 +24,10 @@ class Review(Record):
     agent: str | None
     """The agent that made the branch."""
     submitted_at: str
+    attempt: int
+    """The number of the task's present attempt."""
     attempts: int
+    """How many came before it."""
     commit: str | None
     """The tip of the branch now."""
     is_moved: bool

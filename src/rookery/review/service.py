@@ -28,7 +28,15 @@ from rookery.review.model import Decided, Review, ReviewDetails
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, AWAITING_HUMAN_REVIEW, NEEDS_REBASE, PENDING_REVIEW, Task, next_state
+from rookery.tasks.model import (
+    APPROVED,
+    AWAITING_HUMAN_REVIEW,
+    NEEDS_REBASE,
+    PENDING_REVIEW,
+    Task,
+    attempt_numbers,
+    next_state,
+)
 from rookery.tasks.reviews import decisions
 from rookery.tasks.reviews import store as reviews
 from rookery.tasks.scope import store as scope_store
@@ -120,7 +128,7 @@ def _facts(merger: Merger, task: Task, submitted_at: str) -> dict[str, Any]:
         "branch": task.branch,
         "agent": task.assignee if author is None else author.agent,
         "submitted_at": submitted_at,
-        "attempts": task.attempts,
+        **attempt_numbers(task),
         "commit": tip,
         "is_moved": tip is not None and bool(decisions.why_moved(task, tip)),
         "files": len(changes),

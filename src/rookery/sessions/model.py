@@ -44,6 +44,10 @@ TURN_LOST = "lost"
 TURN_INTERRUPTED = "interrupted"
 
 
+ALL_WORK = "`rook status --all` lists agents, `rook task list` tasks"
+"""Where to look for what a command takes that accepts an agent as well as a task."""
+
+
 class NoSuchAgent(Refused):
     """No agent of that name is or was here."""
 

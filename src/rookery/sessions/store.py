@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rookery.base.errors import InvalidState
-from rookery.base.ids import RUN, resolve_id
+from rookery.base.errors import InvalidId, InvalidState, NotFound
+from rookery.base.ids import RUN, TASK, resolve_id
 from rookery.base.json import dumps, loads
 from rookery.base.page import rows_for
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
 from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.sessions.model import ENDED, FAILED, Hold, NoSuchAgent, Run, Session, Settings, Turn, next_state
+from rookery.sessions.model import (
+    ALL_WORK,
+    ENDED,
+    FAILED,
+    Hold,
+    NoSuchAgent,
+    Run,
+    Session,
+    Settings,
+    Turn,
+    next_state,
+)
 from rookery.tasks import store as tasks
 
 _SESSION = ", ".join(Session.field_names())
@@ -103,7 +114,14 @@ def latest(db: Database, agent: str) -> Session | None:
 def task_named(db: Database, text: str) -> str:
     """The task that the text names by its id, or by the agent that worked on it last; its whole id."""
     session = latest(db, text)
-    return tasks.resolve(db, text) if session is None or session.task_id is None else session.task_id
+    if session is not None and session.task_id is not None:
+        return session.task_id
+    try:
+        return tasks.resolve(db, text)
+    except (InvalidId, NotFound) as error:
+        if text.lower().startswith(f"{TASK}_"):
+            raise
+        raise type(error)(error.message, hint=ALL_WORK) from None
 
 
 def of_agent(db: Database, agent: str) -> list[Session]:

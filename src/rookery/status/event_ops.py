@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, cast
 
 from rookery.base.clock import is_stamp, parse_duration, stamp
@@ -91,7 +91,9 @@ def logs(
     level: Annotated[
         str | None, Choices(tuple(LEVELS)), Doc("Only what is at least this important (debug: everything).")
     ] = None,
-    follow: FollowFlag = False,
+    follow: Annotated[
+        bool, FOLLOWS, Doc("Go on and show what happens, until the agent has ended; without one, until interrupted.")
+    ] = False,
     since: SinceOption = None,
     limit: LimitOption = 100,
 ) -> Iterator[Activity]:
@@ -100,7 +102,12 @@ def logs(
     With `--level error` you see failed calls and errors; `warn` adds calls that were denied, limits and notes; `info`
     adds what agents said, did and changed; `debug` adds usage, and calls that have only begun.
     """
-    return _show(ctx, _about_agent(ctx, name).replace(source=LOG, types=_IN_LOGS, level=level), since, limit, follow)
+    query = _about_agent(ctx, name).replace(source=LOG, types=_IN_LOGS, level=level)
+
+    def is_over() -> bool:
+        return name is not None and not find(ctx.db, name).is_alive
+
+    return _show(ctx, query, since, limit, follow, is_over)
 
 
 @op("trace", needs="agent.read", view="events.row")
@@ -114,7 +121,7 @@ def trace(
 ) -> Iterator[Activity]:
     """Show everything that happened to an agent or a task, in order."""
     is_agent = store.latest(ctx.db, subject) is not None
-    query = about(subject) if is_agent else Query(subjects=_subjects(ctx, subject))
+    query = about(subject) if is_agent else Query(subjects=_subjects(ctx, store.task_named(ctx.db, subject)))
     return _show(ctx, query, since, limit, follow)
 
 
@@ -148,10 +155,17 @@ def replay(
     return _show(ctx, query.replace(subjects=query.actors), since, limit)
 
 
-def _show(ctx: Context, query: Query, since: str | None, limit: int, follow: bool = False) -> Iterator[Activity]:
+def _show(
+    ctx: Context,
+    query: Query,
+    since: str | None,
+    limit: int,
+    follow: bool = False,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[Activity]:
     if since is not None:
         query = query.replace(since=_start(ctx, since))
-    return show_rows(ctx, query.replace(limit=limit or -1), follow=follow)
+    return show_rows(ctx, query.replace(limit=limit or -1), follow=follow, is_over=is_over)
 
 
 def _about_agent(ctx: Context, name: str | None) -> Query:

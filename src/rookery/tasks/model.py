@@ -241,6 +241,11 @@ class TaskJson(_TaskFields):
     """The number of the present attempt, which `--attempt` takes; 0 before the first. `attempts` counts the others."""
 
 
+def attempt_numbers(task: Task) -> dict[str, int]:
+    """The number of a task's present attempt, and how many came before it, as every interface gives them."""
+    return {"attempt": task.attempts, "attempts": max(0, task.attempts - 1)}
+
+
 @dataclass(frozen=True, slots=True)
 class OutsideFile(Record):
     """A file that a branch changes although its agent was not given it, and why; no reason, and it does not land."""
@@ -294,8 +299,7 @@ class TaskView(Record):
             "blocked_by": self.blocked_by,
             "blocks": self.blocks,
             "outside": self.outside,
-            "attempt": task.attempts,
-            "attempts": max(0, task.attempts - 1),
+            **attempt_numbers(task),
         }
         if self.depth == 0:
             data["design"] = task.design

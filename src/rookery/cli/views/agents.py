@@ -10,7 +10,7 @@ from rookery.agents.ops import Nudged
 from rookery.agents.several import Slung
 from rookery.agents.stop_ops import Stopped
 from rookery.base.clock import length, seconds_of
-from rookery.base.ids import with_handles
+from rookery.base.ids import handle, with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, line, moment, named, some, text
 from rookery.cli.views.events import row
@@ -33,7 +33,7 @@ from rookery.sessions.model import (
 from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection
-from rookery.tasks.model import Progress
+from rookery.tasks.model import IN_REVIEW, Progress
 from rookery.turns.interrupt_ops import Interrupted
 
 _STATES: dict[str, Span] = {
@@ -90,7 +90,7 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped or had ended before, or those that are about to be."""
     ended = [
         line(("stopped ", "dim"), (session.agent, "title"))
-        if session.outcome == STOPPED
+        if session.outcome == STOPPED and session.agent not in result.ended_before
         else line(
             (session.agent, "title"), f" ended before: {session.outcome}" if session.outcome else f" is {session.state}"
         )
@@ -299,7 +299,7 @@ def metrics(result: Metrics, _values: dict[str, Any]) -> list[Block]:
 
 def _outcome(session: Metric) -> str:
     status = f" ({session.exit_status})" if session.exit_status else ""
-    return f"{session.outcome or 'alive'}{status}"
+    return f"{session.outcome or session.state}{status}"
 
 
 def _summary(summary: Summary) -> list[Block]:
@@ -351,14 +351,19 @@ def _merge_state(attempt: ComparedAttempt) -> str:
     return "gone" if attempt.conflicts is None else "conflicts" if attempt.conflicts else "clean"
 
 
-def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
+def _changed(attempt: ComparedAttempt) -> str:
+    committed = f"{attempt.files} (+{attempt.added} -{attempt.deleted})"
+    return f"{committed}, {attempt.uncommitted} uncommitted" if attempt.uncommitted else committed
+
+
+def compared(result: Comparison, values: dict[str, Any]) -> Iterator[Block]:
     """The attempts at a task side by side; the one whose branch is the task's is marked."""
     rows = [
         (
             line("* " if attempt.is_current else "  ", (attempt.agent, "bold")),
             in_words(attempt.state),
             attempt.commits,
-            f"{attempt.files} (+{attempt.added} -{attempt.deleted})",
+            _changed(attempt),
             _merge_state(attempt),
             "; ".join(attempt.gates) or "-",
             f"${attempt.dollars:.2f}",
@@ -369,4 +374,11 @@ def compared(result: Comparison, _values: dict[str, Any]) -> list[Block]:
     ]
     headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
     title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {in_words(result.state)}")
-    return [Paragraph([title]), Table(headings, rows, empty="No agent has worked on it.")]
+    yield Paragraph([title])
+    yield Table(headings, rows, empty="No agent has worked on it.")
+    current = next((attempt for attempt in result.attempts if attempt.is_current), None)
+    if current is not None:
+        yield text("* the branch of this agent is the task's", "dim")
+    if current is not None and values.get("keep"):
+        next_step = f"; next: `rook review show {handle(result.task_id)}`" if result.state in IN_REVIEW else ""
+        yield text(f"The task's branch is now {current.branch}{next_step}.", "good")

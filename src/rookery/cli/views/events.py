@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rookery.base.ids import with_handles
-from rookery.base.text import one_line
+from rookery.base.text import in_words, one_line
 from rookery.cli.document import Block, Paragraph, clock, line
 from rookery.events.model import Event
 from rookery.status.activity import Activity
@@ -47,8 +47,10 @@ def _detail(data: dict[str, Any]) -> str:
     if "content" in fields:
         return one_line(str(fields["content"]), _DETAIL_WIDTH)
     shown = {name: value for name, value in fields.items() if name not in _UNINTERESTING and value is not None}
-    return one_line(", ".join(f"{name}={_short(value)}" for name, value in shown.items()), _DETAIL_WIDTH)
+    return one_line(", ".join(f"{name}={_short(name, value)}" for name, value in shown.items()), _DETAIL_WIDTH)
 
 
-def _short(value: Any) -> str:
+def _short(name: str, value: Any) -> str:
+    if name == "state" and isinstance(value, str):
+        return in_words(value)
     return with_handles(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -33,6 +33,8 @@ def init(project: Initialised, _values: dict[str, Any]) -> list[Block]:
 
 def hooks_installed(hooks: Installed, _values: dict[str, Any]) -> list[Block]:
     """Which hooks are there, and whether they call this Rookery."""
+    if not hooks.events and hooks.changed:
+        return [text(f"Removed the hooks of Rookery from {hooks.path}.", "good")]
     if not hooks.events:
         return [text(f"No hooks of Rookery in {hooks.path}. `rook hooks install` puts them there.", "dim")]
     state = ("in place", "good") if hooks.is_current else ("out of date: `rook hooks install` renews them", "bad")

@@ -74,7 +74,7 @@ def details(review: ReviewDetails, _values: dict[str, Any]) -> Iterator[Block]:
         "agent": review.agent,
         "branch": review.branch,
         "commit": short(review.commit),
-        "handed in": f"{_age(review.submitted_at)} ago, {plural(review.attempts, 'attempt')}",
+        "handed in": f"{_age(review.submitted_at)} ago, {plural(review.attempt, 'attempt')}",
         "change": _size(review),
         "on " + review.base: _prediction(review),
         "gates": review.gate or "not run yet",

@@ -21,6 +21,7 @@ from rookery.tasks.model import ACTIVE, APPROVED, IN_REVIEW, PENDING, PENDING_RE
 from rookery.tasks.store import Author
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.model import FileDiff
+from rookery.worktrees import service as worktrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,11 @@ class ComparedAttempt(Record):
     files: int
     added: int
     deleted: int
+    uncommitted: int
+    """How many files in its worktree are not committed. The numbers before this one are of commits."""
     gates: tuple[str, ...]
-    """What the gates said of the same content: each gate and its verdict; none if none has run on it."""
+    """What the gates said of the same content: each gate and its verdict; none if none has run on it, or if it holds
+    no commit of its own."""
     conflicts: tuple[str, ...] | None
     """The files in which it conflicts with the base; None if its branch is gone."""
     dollars: float
@@ -98,7 +102,8 @@ def _compare_one(
         changed = merger.vcs.changed_files(trial.fork_point(session.base_commit, tip) or session.base_commit, tip)
         merged = trial.merge(onto, tip)
         conflicts = tuple(dict.fromkeys(conflict.path for conflict in merged.conflicts))
-        gates = _verdicts(merger, [merged.tree] if merged.is_clean else [], trial.tree(tip))
+        if commits:  # else it has the content of the base, and so the verdicts of that
+            gates = _verdicts(merger, [merged.tree] if merged.is_clean else [], trial.tree(tip))
     ended = now if session.ended_at is None else seconds_of(session.ended_at)
     return ComparedAttempt(
         session.agent,
@@ -110,12 +115,19 @@ def _compare_one(
         len(changed),
         sum(file.added or 0 for file in changed),
         sum(file.deleted or 0 for file in changed),
+        _uncommitted(merger, session),
         gates,
         conflicts,
         used.dollars,
         used.turns,
         round(ended - seconds_of(session.created_at), 3),
     )
+
+
+def _uncommitted(merger: Merger, session: Session) -> int:
+    state = worktrees.inspect(merger.ctx, session.worktree, session.branch, session)
+    is_open = state.is_there and not state.is_other_branch
+    return len(state.uncommitted) + len(state.untracked) if is_open else 0
 
 
 def _landing(merger: Merger, trial: Merging, session: Session, tip: str | None) -> tuple[str, str, str] | None:
