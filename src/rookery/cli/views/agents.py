@@ -181,7 +181,7 @@ def ended(agents: Sequence[AgentStatus], now: str) -> Table:
             _dollars(agent),
             agent.unread or "",
             _task(agent),
-            (f"({one_line(agent.reason, _REASON_WIDTH)})" if agent.reason else "", "dim"),
+            (f"({with_handles(one_line(agent.reason, _REASON_WIDTH))})" if agent.reason else "", "dim"),
         )
         for agent in agents
     ]
