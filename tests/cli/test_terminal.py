@@ -122,6 +122,16 @@ def test_a_pipe_gets_plain_text(rook: Rook, evil: str) -> None:
         assert ran.out.count(b"\n") > 0
 
 
+def test_a_pipe_is_as_wide_as_is_asked_for(rook: Rook) -> None:
+    title = "A title of many words " * 5
+    rook("task", "create", title)
+    assert max(map(len, rook("task", "list").out.decode().splitlines())) > 100
+    narrow = rook("task", "list", env={"ROOKERY_COLUMNS": "60", "FORCE_COLOR": "1"}).out.decode()
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.split().count("title") == title.split().count("title") + 1
+    assert rook("task", "list", env={"ROOKERY_COLUMNS": "wide"}).status == 0
+
+
 def test_quiet_prints_ids_alone(rook: Rook) -> None:
     ids = [rook("--quiet", "task", "create", f"t{n}").out.decode() for n in range(2)]
     assert rook("task", "list", "-q").out.decode() == "".join(ids)

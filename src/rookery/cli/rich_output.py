@@ -107,7 +107,7 @@ def open_console(file: TextIO, **more: Any) -> Console:
         if "COLUMNS" in call.environ:
             del more["width"]
     if asked_width():
-        more["width"] = asked_width()
+        more |= {"width": asked_width(), "force_terminal": file.isatty()}  # no colours in a pipe
     return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 
