@@ -373,7 +373,7 @@ def compared(result: Comparison, values: dict[str, Any]) -> Iterator[Block]:
         for attempt in result.attempts
     ]
     headings = ("agent", "state", "commits", "files", "merge", "gates", "cost", "turns", "time")
-    title = line(named(result.task_id), f"  {one_line(result.title, 50)}, {in_words(result.state)}")
+    title = line(named(result.task_id), f"  {one_line(result.title)}, {in_words(result.state)}")
     yield Paragraph([title])
     yield Table(headings, rows, empty="No agent has worked on it.")
     current = next((attempt for attempt in result.attempts if attempt.is_current), None)
