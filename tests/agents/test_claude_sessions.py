@@ -174,7 +174,7 @@ def test_the_log_says_how_a_failed_call_of_rook_ended(den: ClaudeDen) -> None:
     den.wait_for("bee", "completed")
     log = den.rook("logs", "bee").out.decode()
     assert "Exit code 1" in log
-    assert "error: 'tsk_nothing' is not a task id" in log
+    assert "error: no task tsk_nothing" in log
     assert "hint: " in log
 
 

@@ -531,11 +531,11 @@ def test_a_long_history_costs_nothing(hive: Scene) -> None:
         return ask(sql, values)
 
     hive.db.all = noted  # type: ignore[method-assign]
-    for query in (store.asked, store.broken, store.failed, store.stuck, store.in_review):
+    for query in (store.asked, store.broken, store.failed, store.stuck, store.queued, store.stray, store.in_review):
         query(hive.db)
     plans = [row[-1] for sql, values in queries for row in ask(f"EXPLAIN QUERY PLAN {sql}", values)]
-    assert len(queries) == 5
-    small = ("merges_stuck", "sessions_broken")
+    assert len(queries) == 7
+    small = ("merges_stuck", "merges_open", "sessions_broken")
     assert [plan for plan in plans if plan.startswith("SCAN") and not plan.endswith(small)] == []
     for index in ("messages_to_answer", "sessions_broken", "merges_stuck", "tasks_by_state"):
         assert any(index in plan for plan in plans), plans

@@ -214,7 +214,8 @@ def stuck(db: Database) -> list[Stuck]:
 def queued(db: Database) -> list[Queued]:
     """What was queued to land and has not landed, without that of living leads."""
     rows = db.all(
-        "SELECT e.id, e.branch, e.base, e.updated_at FROM merges e WHERE e.state IN ('queued', 'testing', 'landing') "
+        "SELECT e.id, e.branch, e.base, e.updated_at FROM merges e "
+        "WHERE e.state IN ('queued', 'waiting', 'testing', 'landing') AND e.state <> 'waiting' "  # as its index says
         "AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.agent IN (e.lead, e.requested_by) AND s.state <> 'ended')"
     )
     return [Queued(*row) for row in rows]

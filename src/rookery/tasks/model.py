@@ -380,11 +380,9 @@ def _hint_instead(step: str, task: Task) -> str:
         return f"`rook task reopen {name}` first"
     if task.state in ACTIVE and step == "reopen":
         return f"it is open: `rook task get {name}` shows it"
-    if task.state == IN_PROGRESS and is_review and task.branch:
-        who = f"`rook task get {name}` shows who works on it"
-        return f"it is not handed in yet: {who}, `rook task submit {name}` hands its branch in as it is"
-    if task.state in ACTIVE and is_review and not task.branch:
-        return f"it is not handed in: `rook sling {name}` gives it to an agent"
+    if task.state in ACTIVE and is_review:
+        way = f"task submit {name}` hands its branch in" if task.branch else f"sling {name}` gives it to an agent"
+        return f"it is not handed in (`rook task get {name}` shows more): `rook {way}"
     if task.state in ACTIVE:
         return (
             f"`rook task submit {name}` hands its branch in"
