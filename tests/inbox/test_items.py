@@ -170,6 +170,18 @@ def test_only_the_newest_try_of_a_branch_counts(hive: Scene) -> None:
     assert hive.kinds() == ["landing"]
 
 
+def test_a_branch_that_failed_and_was_handed_in_again_waits_for_its_review(hive: Scene) -> None:
+    task = add(hive.db)
+    hive.agent("bee", task, "ended", outcome="completed", ended_at=NOW)
+    hive.agent("wasp", task, "ended", outcome="completed", ended_at=NOW)
+    hive.fail("rook/bee", CONFLICT, agent="bee", task_id=task)
+    hive.set("tasks", task, state="PENDING_REVIEW", branch="rook/bee", commit_id="0" * 40)
+    assert hive.kinds() == ["conflict"]
+    hive.set("tasks", task, commit_id="1" * 40)
+    [item] = hive.items()
+    assert (item.kind, item.who) == ("review", "bee")
+
+
 def test_what_is_queued_and_no_merger_lands_is_one_thing_for_each_base(hive: Scene) -> None:
     for branch in "xy":
         hive.fail(branch, GATE)

@@ -191,6 +191,8 @@ def test_an_empty_reply_is_refused(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee")
     with pytest.raises(InvalidInput):
         ops.reply(hive.ctx(bee), sent.id, body=" \n")
+    with pytest.raises(InvalidInput, match="stands for your answer"):
+        ops.reply(hive.ctx(bee), sent.id, body="…")
 
 
 def test_the_longest_subject_can_be_answered(hive: Hive, bee: Agent) -> None:

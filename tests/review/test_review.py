@@ -71,6 +71,8 @@ def test_work_is_sent_back_to_its_agent_which_goes_on_and_hands_in_again(den: De
     assert [file["path"] for file in since["files"]] == ["work.txt"]
     assert den.rook("review", "approve", task, "good", "--merge").status == 0
     assert state(den, task) == "COMPLETED"
+    assert den.rook.json("review", "show", task).data["files"] == 1
+    assert f"landed on main as ({git(den.folder, 'rev-parse', 'main')[:12]})" in den.rook("diff", "bee").out.decode()
     landed = den.rook.json("diff", "bee").data
     assert (landed["landed_on"], [file["path"] for file in landed["files"]]) == ("main", ["work.txt"])
 
@@ -134,6 +136,16 @@ def test_an_approval_whose_landing_fails_says_so_and_what_to_do(den: Den) -> Non
     assert b"rook merge resolve " in ran.out
     assert b"rook merge resolve " in den.rook("merge", "--all").out
     assert git(den.folder, "show", "main:work.txt") == "other"
+
+
+def test_an_approval_whose_gate_fails_shows_what_it_printed(den: Den) -> None:
+    task = handed_in(den, "bee", *FIRST)
+    config = den.folder / ".rookery" / "config.local.yaml"
+    config.write_text(config.read_text() + "gates:\n  - {name: check, run: 'echo the reason; test ! -e work.txt'}\n")
+    ran = den.rook("review", "approve", task, "--merge")
+    assert ran.status == 1
+    assert b"the reason" in ran.out
+    assert b"`rook resume bee " in ran.out
 
 
 def test_rejected_work_does_not_land(den: Den) -> None:

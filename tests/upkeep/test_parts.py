@@ -186,4 +186,4 @@ def test_what_is_saved_of_a_worktree_is_named_and_what_is_not_too(place: Place, 
     out = rook("clean", "--worktrees", "--yes").out.decode()
     (ref,) = git(place.root, "for-each-ref", "--format=%(refname)", "refs/rookery/rescue").split()
     assert git(place.root, "show", f"{ref}:loose.txt") == "precious"
-    assert f"git switch -c rescued-ann {ref}" in " ".join(out.split())
+    assert f"git branch rescued-ann {ref}" in " ".join(out.split())

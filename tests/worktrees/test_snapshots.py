@@ -170,7 +170,7 @@ def test_the_command_line_shows_worktrees_and_snapshots(
         (["worktree", "snapshots", "ann"], "a"),
         (["worktree", "clean", "--dry-run"], "removable"),
         (["worktree", "restore", "ann", "--turn", "1", "--force"], "turn 1"),
-        (["worktree", "clean", "ann"], "git switch -c rescued-ann refs/rookery/rescue/ann/"),
+        (["worktree", "clean", "ann"], "git branch rescued-ann refs/rookery/rescue/ann/"),
         (["worktree", "clean"], "No worktrees"),
         (["worktree", "clean", "--json"], '"data"'),
     ):

@@ -13,6 +13,11 @@ _LONGEST_LINE = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
+def is_placeholder(text: str) -> bool:
+    """True for the … of a command that was typed as it was shown."""
+    return text.strip() in ("…", "...")
+
+
 def check_text(name: str, text: str, *, limit: int = MAX_BODY) -> str:
     """The text itself, if it can be stored and given back exactly."""
     if "\0" in text:

@@ -206,6 +206,8 @@ def stuck(db: Database) -> list[Stuck]:
         "AND (t.id IS NULL OR (t.state NOT IN ('COMPLETED', 'CANCELLED') AND t.archived_at IS NULL)) "
         "AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.task_id = e.task_id AND o.branch <> e.branch "
         "AND o.created_at > e.created_at) "
+        "AND NOT coalesce(e.state = 'failed' AND t.state IN ('PENDING_REVIEW', 'APPROVED') AND t.branch = e.branch "
+        "AND t.commit_id <> e.tip, 0) "  # it was handed in again since
         f"AND NOT (e.state = 'failed' AND {_IS_WORKED_ON})"
     )
     return [Stuck(*row).replace(has_agent=bool(row[-2]), is_open=bool(row[-1])) for row in rows]
@@ -266,7 +268,8 @@ def in_review(db: Database) -> list[InReview]:
     rows = db.all(
         "SELECT t.id, t.title, t.state, s.agent, t.branch, t.commit_id, t.updated_at, t.start_commit, "
         "coalesce((SELECT max(seq) FROM reviews WHERE task_id = t.id AND action = 'submitted'), 0) FROM tasks t "
-        "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE task_id = t.id) "
+        "LEFT JOIN sessions s ON s.seq = (SELECT max(seq) FROM sessions WHERE task_id = t.id "
+        "AND (branch = t.branch OR t.branch IS NULL)) "
         "WHERE t.state IN ('PENDING_REVIEW', 'NEEDS_REBASE', 'APPROVED', 'AWAITING_HUMAN_REVIEW') "
         f"AND t.archived_at IS NULL AND (NOT {_HAS_LEAD} OR {_IS_WITH_PERSON}) "
         "AND NOT (t.state = 'NEEDS_REBASE' AND s.state IS NOT NULL AND s.state <> 'ended') "

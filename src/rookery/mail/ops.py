@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.page import Page, rows_for
+from rookery.base.text import is_placeholder
 from rookery.db.commits import Commits
 from rookery.db.database import Database
 from rookery.mail import addressing, reader_store, readers, service, store
@@ -179,6 +180,8 @@ def reply(
     carried = read_payload(payload)
     if not body.strip():
         raise InvalidInput("the reply is empty", hint="say something with --body")
+    if is_placeholder(body):
+        raise InvalidInput("the reply is only …, which stands for your answer", hint="write that with --body")
     db, caller, now = ctx.db, ctx.caller, ctx.now()
     hand_in = examine(ctx, type or "status", carried)
     with db.write():

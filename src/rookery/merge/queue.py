@@ -86,10 +86,12 @@ def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | N
         run = Run(merger, lease, only)
         run.carry_out()
         completion.complete_landed(merger, base)
-    except BaseException:
+    except BaseException as error:
         # Whatever it was, an interrupt too: what has not landed goes back into the queue at once.
         with suppress(RookError):
             land.recover(merger, lease)
+        if isinstance(error, KeyboardInterrupt):
+            merger.say(f"Interrupted. What has not landed stays queued: `rook merge run{merger.into(base)}` goes on.\n")
         raise
     finally:
         leases.release(merger, lease)

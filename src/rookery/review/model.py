@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.merge.model import LANDED, Entry, GateRun, Predicted
+from rookery.merge.model import LANDED, Entry, FailedGate, GateRun, Predicted
 from rookery.sessions.model import Session
 from rookery.tasks.model import OutsideFile
 from rookery.tasks.reviews.store import ReviewStep
@@ -80,6 +80,8 @@ class Decided(Record):
     """Entries that were taken out of the merge queue."""
     landed: Entry | None = None
     """What became of its landing, if that was asked for too."""
+    failed_gates: tuple[FailedGate, ...] = ()
+    """What kept it from landing, if gates did."""
 
     @property
     def exit_status(self) -> int:
@@ -100,5 +102,7 @@ class Resumed(Record):
     restored: str | None
     """The ref with uncommitted work that was put back into it."""
     has_conversation: bool
+    sent_back: str = ""
+    """What was asked for, of work that was in review: that is withdrawn, until it is handed in again."""
     workers: tuple[str, ...] = ()
     """Its agents that ended before they were done, and stay ended until they are resumed too."""

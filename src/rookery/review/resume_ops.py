@@ -55,7 +55,7 @@ def resume_agent(
         decided = Decision(ctx, task.id, "request changes", check_comment(asked)).request_changes(**options)
         if decided.session is None:
             raise InvalidState(decided.problem, hint=f"{handle(task.id)} is open again: `rook sling {handle(task.id)}`")
-        return describe(ctx, decided.session.id, earlier.id)
+        return describe(ctx, decided.session.id, earlier.id).replace(sent_back=asked)
     session = resume(ctx, Resumption(name, ctx.caller.name, text or "", **options))
     return describe(ctx, session.id, earlier.id)
 
@@ -72,4 +72,4 @@ def describe(ctx: Context, session_id: str, earlier_id: str) -> Resumed:
     settings = session.settings
     has_conversation = earlier.runtime_session is not None
     workers = tuple(worker.agent for worker in find_unfinished(ctx.db, earlier))
-    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation, workers)
+    return Resumed(session, earlier, settings.is_new, settings.restored or None, has_conversation, workers=workers)

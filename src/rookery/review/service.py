@@ -22,7 +22,7 @@ from rookery.mail.model import Draft
 from rookery.merge import predict, push, queue, store
 from rookery.merge import service as merging
 from rookery.merge.merger import Merger
-from rookery.merge.model import GateRun, Predicted
+from rookery.merge.model import LANDED, UNDONE, Entry, GateRun, Predicted
 from rookery.ops.context import Context
 from rookery.review.model import Decided, Review, ReviewDetails
 from rookery.sessions import store as sessions
@@ -78,7 +78,7 @@ def details(ctx: Context, text: str) -> ReviewDetails:
         **_facts(merger, task, at),
         description=task.description,
         base=merger.base(),
-        changes=tuple(_changes(merger, tip)),
+        changes=tuple(_changes(merger, tip, landing)),
         predicted=_predict(merger, task, tip),
         gates=tuple(_gate_runs(merger, tip, None if landing is None else landing.candidate)),
         landing=landing,
@@ -119,7 +119,7 @@ def _facts(merger: Merger, task: Task, submitted_at: str) -> dict[str, Any]:
     tip = _tip(merger, task)
     landing = next(iter(store.select(merger.ctx.db, branch=task.branch, limit=1)), None) if task.branch else None
     author = author_of(merger.ctx.db, task)
-    changes = _changes(merger, tip)
+    changes = _changes(merger, tip, landing)
     runs = _gate_runs(merger, tip, None if landing is None else landing.candidate)
     return {
         "task_id": task.id,
@@ -144,12 +144,14 @@ def _tip(merger: Merger, task: Task) -> str | None:
     return None if task.branch is None else merger.merging.tip(task.branch)
 
 
-def _changes(merger: Merger, tip: str | None) -> Sequence[FileDiff]:
-    """What a branch changes since it parted from its base."""
-    if tip is None:
-        return ()
-    start = merger.vcs.fork_point(merger.base(), tip)
-    return () if start is None else merger.vcs.changed_files(start, tip)
+def _changes(merger: Merger, tip: str | None, landing: Entry | None) -> Sequence[FileDiff]:
+    """What a branch changes since it parted from its base; of one that has landed, what that changed."""
+    if landing is not None and landing.state in (LANDED, UNDONE) and tip in (None, landing.tip):
+        before, after = landing.base_before, landing.candidate
+        if before and after and merger.merging.store.find_commit(after) is not None:
+            return merger.vcs.changed_files(before, after)
+    start = None if tip is None else merger.vcs.fork_point(merger.base(), tip)
+    return () if start is None or tip is None else merger.vcs.changed_files(start, tip)
 
 
 def _gate_runs(merger: Merger, tip: str | None, candidate: str | None) -> list[GateRun]:
@@ -196,7 +198,7 @@ class Decision:
 
     def __init__(self, ctx: Context, text: str, step: str, comment: str) -> None:
         self.ctx = ctx
-        self.merger = Merger(ctx, ctx.actor)
+        self.merger = Merger(ctx, ctx.actor, ctx.follow)
         self.task = _find(ctx.db, text)
         self.step = step
         check_is_text(ctx.db, "the comment", comment, f"review {step.replace(' ', '-')}")
@@ -235,7 +237,8 @@ class Decision:
         base = self.merger.base()
         outcome = push.after_landing(self.merger, queue.land_branch(self.merger, task.branch, base))
         landed = next((entry for entry in outcome.entries if entry.branch == task.branch), None)
-        return decided.replace(landed=landed, state=tasks.get(self.ctx.db, task.id).state)
+        state, failed = tasks.get(self.ctx.db, task.id).state, outcome.failed_gates
+        return decided.replace(landed=landed, state=state, failed_gates=failed)
 
     def request_changes(self, **options: Any) -> Decided:
         """The work is sent back to its author, which is resumed if it has ended; else the task is open for others."""

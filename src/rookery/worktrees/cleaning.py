@@ -236,7 +236,7 @@ class Cleaner(Remover):
     def _removed(self, verdict: Cleaned, rescue: str | None, reason: str) -> Cleaned:
         restore_with = ""
         if rescue is not None and self.vcs.kind == GIT:
-            restore_with = f"git switch -c rescued-{verdict.agent} {rescue}"
+            restore_with = f"git branch rescued-{verdict.agent} {rescue}"
         elif rescue is not None:
             restore_with = f"git --git-dir=$(jj git root) branch rescued-{verdict.agent} {rescue} && jj git import"
         return verdict.replace(verdict=REMOVED, reason=reason, rescue=rescue, restore_with=restore_with)

@@ -11,6 +11,7 @@ from rookery.base.ids import handle, with_handles
 from rookery.base.text import in_words, one_line, plural
 from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, named, next_page, short, text
 from rookery.cli.views import merges
+from rookery.cli.views.gates import failed_output
 from rookery.config.environ import now
 from rookery.merge.model import LANDED
 from rookery.review.diff import WorkDiff
@@ -166,6 +167,7 @@ def decided(result: Decided, _values: dict[str, Any]) -> Iterator[Block]:
             else f"{entry.state}: {with_handles(one_line(entry.reason or ''))}"
         )
         yield text(f"{entry.branch} {how}", "good" if entry.state == LANDED else "bad")
+        yield from failed_output(tuple(failed.run for failed in result.failed_gates))
         yield from merges.next_steps(entry)
     elif result.action == steps.APPROVED:
         yield text(f"`rook merge --branch {result.branch}` lands it", "dim")
@@ -210,9 +212,15 @@ def resumed(result: Resumed, _values: dict[str, Any]) -> list[Block]:
     return [
         Paragraph([title]),
         Fields(fields),
+        *([_withdrawn(result)] if result.sent_back else []),
         *(text(f"{name} ended too; `rook resume {name}` starts it again", "note") for name in result.workers),
         text(f"`rook inspect {session.agent} --follow` shows what it does", "dim"),
     ]
+
+
+def _withdrawn(result: Resumed) -> Block:
+    asked = one_line(result.sent_back, 60)
+    return text(f"{handle(result.session.task_id or '')} was in review and goes back to it: {asked}", "note")
 
 
 _MARKS = {"+": "good", "-": "bad", "@": "note"}
@@ -235,7 +243,9 @@ def difference(result: WorkDiff, values: dict[str, Any]) -> Iterator[Block]:
 def _heading(result: WorkDiff) -> Line:
     who = result.agent or (handle(result.task_id) if result.task_id else "")
     added, deleted = sum(file.added or 0 for file in result.files), sum(file.deleted or 0 for file in result.files)
-    where = f"landed on {result.landed_on}" if result.landed_on else f"since {result.since}"
+    where, at = f"since {result.since}", result.start
+    if result.landed_on:
+        where, at = f"landed on {result.landed_on} as", result.commit or result.start
     loose = ""
     if result.worktree is not None and result.files:
         loose = (
@@ -243,7 +253,7 @@ def _heading(result: WorkDiff) -> Line:
         )
     return line(
         (who, "title"),
-        (f"  {result.branch}, {where} ({result.start[:12]}){loose}: ", "dim"),
+        (f"  {result.branch}, {where} ({at[:12]}){loose}: ", "dim"),
         f"{plural(len(result.files), 'file')} ",
         (f"+{added}", "good"),
         " ",

@@ -54,7 +54,7 @@ def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> Iterator[Block
         agent = worktree.agent
         if worktree.rescue is not None:
             saved = line(f"{agent}: unsaved work is saved as ", (worktree.rescue, "id"))
-            yield Paragraph([saved, line("  to restore it: ", (worktree.restore_with, "bold"))])
+            yield Paragraph([saved, "  a branch with it:", line("  ", (worktree.restore_with, "bold"))])
         if worktree.ignored:
             verb = "deleted" if worktree.verdict == "removed" else "would delete"
             files = plural(worktree.ignored, "ignored file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.ids import handle
-from rookery.base.text import check_text
+from rookery.base.text import check_text, is_placeholder
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.tasks import store
@@ -20,6 +20,8 @@ def check_comment(comment: str) -> str:
     """The comment itself, if it asks for something."""
     if not comment.strip():
         raise InvalidInput("the comment is empty", hint="say what has to change")
+    if is_placeholder(comment):
+        raise InvalidInput("the comment is only …, which stands for yours", hint="say what has to change")
     return check_text("the comment", comment.strip(), limit=MAX_COMMENT)
 
 
