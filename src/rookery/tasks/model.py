@@ -362,8 +362,9 @@ def next_state(step: str, task: Task) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]
     if task.state not in sources:
-        standing = "needs a rebase" if task.state == NEEDS_REBASE else f"is {in_words(task.state)}"
-        raise InvalidState(f"cannot {step} {task.id}: it {standing}", hint=_hint_instead(step, task))
+        standing = in_words(task.state) if task.state == NEEDS_REBASE else f"is {in_words(task.state)}"
+        what = f"{step} of" if step.startswith("request") else step
+        raise InvalidState(f"cannot {what} {task.id}: it {standing}", hint=_hint_instead(step, task))
     return target
 
 
@@ -374,8 +375,8 @@ def _hint_instead(step: str, task: Task) -> str:
         return "it is done already"
     is_review = step in ("request changes", "request rebase", "approve")
     if task.state == COMPLETED and is_review:
-        undo = f"; `rook merge undo {task.branch}` reverts what landed" if task.branch else ""
-        return f"`rook task reopen {name}`, then `rook sling {name}`, does it again{undo}"
+        again = f"`rook task reopen {name}`, then `rook sling {name}`, does it again"
+        return again if task.branch is None else f"{again}; `rook merge undo {task.branch}` reverts it"
     if task.state in (COMPLETED, CANCELLED, FAILED):
         return f"`rook task reopen {name}` first"
     if task.state in ACTIVE and step == "reopen":
@@ -392,9 +393,8 @@ def _hint_instead(step: str, task: Task) -> str:
     if step == "complete" and task.branch is not None and task.state != AWAITING_HUMAN_REVIEW:
         return f"`rook merge --branch {task.branch}` lands it, and that completes it"
     sends_back = f'`rook review request-changes {name} "…"` sends it back'
-    second = (
-        f"; for a second attempt beside it: `rook task fail {name}`, `rook task reopen {name}`, `rook sling {name}`"
-        if step == "start"
-        else ""
-    )
-    return f"`rook review show {name}` shows what was handed in, {sends_back}{second}"
+    shown = f"`rook review show {name}` shows what was handed in, {sends_back}"
+    if step != "start":
+        return shown
+    beside = f"`rook task fail {name}`, `rook task reopen {name}`, `rook sling {name}`"
+    return f"{shown}; for a second attempt beside it: {beside}"
